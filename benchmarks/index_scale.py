@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from knowhalu.index.build import build_index
 from knowhalu.index.container import stream_vectors
-from knowhalu.index.manifest import Chunking, SearchParameters
-from knowhalu.index.open import read_index_info
+from knowhalu.index.manifest import Chunking, SearchParameters, read_index_info
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
 

@@ -26,8 +26,9 @@ from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.methods.common.combine import soft_max_probability
 from knowhalu.methods.common.judgment_model import FeatureWeights
 from knowhalu.results import Verdict
+from knowhalu.training.fit_rows import answer_rows, claim_rows
+from knowhalu.training.fitting import fit_signed_logistic
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.judgment import answer_rows, claim_rows, fit_signed_logistic
 
 Rows = Mapping[str, list[dict[str, Any]]]
 GROUPS = {

@@ -18,7 +18,7 @@ from quality import stored
 from verifier import scores
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.methods.baselines.trivial import source_overlap
+from knowhalu.methods.baselines.rules import source_overlap
 
 
 def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:

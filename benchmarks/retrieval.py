@@ -15,16 +15,15 @@ import click
 from charts import draw_grouped_bars
 from common import write_results
 
-from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.encoder.late_encoder import CONFIG_FILE, PACKAGED_LATE_ENCODER, load_token_encoder
-from knowhalu.engine.retriever_factory import open_retriever
-from knowhalu.index.bm25_part import build_lexical_part
+from knowhalu.encoder.embedder import CONFIG_FILE, PACKAGED_LATE_ENCODER, MiniLMEmbedder, load_token_encoder
+from knowhalu.engine.search_backend import open_retriever
 from knowhalu.index.build import build_index
 from knowhalu.index.extension import extend_index, open_stored_passages
 from knowhalu.index.late_part import build_late_part
 from knowhalu.index.manifest import Chunking
 from knowhalu.index.protocols import Retriever
 from knowhalu.ingest.sources import SourceRecord
+from knowhalu.retrieval.bm25 import build_lexical_part
 from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.late import LateInteractionIndex
 from knowhalu.retrieval.options import RetrievalOptions

@@ -15,14 +15,13 @@ import numpy as np
 from common import interval, read, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.requests import EntailmentPair
 from knowhalu.text.sentences import content_words, words
-from knowhalu.training.examples import CharSpan, changed_spans
+from knowhalu.training.examples import CharSpan, changed_spans, unsupported_token_spans, wrong_span
+from knowhalu.training.fitting import wrong_word_flags
 from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.recipes import WICE_TOKENS_FILE
-from knowhalu.training.thresholds import wrong_word_flags
-from knowhalu.training.written import unsupported_token_spans, wrong_span
 
 
 class Claim(NamedTuple):

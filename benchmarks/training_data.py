@@ -15,8 +15,7 @@ from common import write_results
 from knowhalu.encoder.backend import PACKAGED_VERIFIER
 from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.training.examples import SUPPORTED, TrainingExample
-from knowhalu.training.holdout import HeldOutRows, RecipeRows, RecipeScore, draw_examples, score_recipes
-from knowhalu.training.leakage import CUES, cue_aucs
+from knowhalu.training.holdout import CUES, HeldOutRows, RecipeRows, RecipeScore, cue_aucs, draw_examples, score_recipes
 from knowhalu.training.recipes import RECIPES, read_recipe_rows
 
 READ = 6000

@@ -10,7 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, Unpack
 
 from knowhalu.engine.engine import Engine, R
-from knowhalu.errors import InputError
+from knowhalu.errors import InputError, counted
 from knowhalu.io.frames import read_row, read_rows
 from knowhalu.profiles import apply_profile, read_profile
 from knowhalu.results import Failure, Outcome, Revision, RevisionOutcome, Verdict
@@ -144,7 +144,7 @@ class Checker(_Session[Verdict]):
             return
         profile = self.settings.profile
         if shared := read_profile(profile).data.shared(contents):
-            rows = f"{shared:,} row{'s' * (shared > 1)}"
+            rows = counted(shared, "row")
             remedy = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
             raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures are optimistic. {remedy}.")
 

@@ -4,11 +4,11 @@ import os
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from knowhalu.api import Checker, Reviser
 from knowhalu.errors import InputError, KnowHaluError, ResumeError
@@ -77,43 +77,36 @@ class RunSummary:
         return (self.samples - self.kept) / self.seconds if self.seconds > 0 else 0.0
 
 
-def detect(
-    checker: Checker,
-    input: Path,
-    output: Path,
-    *,
-    restart: bool = False,
-    retry_failures: bool = True,
-    progress: Callable[[RunProgress], None] | None = None,
-) -> RunSummary:
+class JobOptions(TypedDict, total=False):
+    """How a job runs: whether it starts again, whether it retries failures (by default), and who is told of its progress."""
+
+    restart: bool
+    retry_failures: bool
+    progress: Callable[[RunProgress], None] | None
+
+
+def detect(checker: Checker, input: Path, output: Path, **options: Unpack[JobOptions]) -> RunSummary:
     """Check every sample of `input`, and write exactly one line for each to `output`.
 
     The whole input is validated before a model is loaded. A run that was interrupted or killed continues on the next call.
     Raises InputError for the input, and ResumeError where `output` belongs to another run or is in use.
     """
-    return _run_file(checker, input, output, restart, retry_failures, progress)
+    return _run_file(checker, input, output, **options)
 
 
-def revise(
-    reviser: Reviser,
-    input: Path,
-    output: Path,
-    *,
-    restart: bool = False,
-    retry_failures: bool = True,
-    progress: Callable[[RunProgress], None] | None = None,
-) -> RunSummary:
+def revise(reviser: Reviser, input: Path, output: Path, **options: Unpack[JobOptions]) -> RunSummary:
     """Revise every sample of `input`, and write exactly one line for each to `output`, as `detect` does; without scores."""
-    return replace(_run_file(reviser, input, output, restart, retry_failures, progress), score=None, length=None)
+    return replace(_run_file(reviser, input, output, **options), score=None, length=None)
 
 
 def _run_file(
     checker: Checker | Reviser,
     input: Path,
     output: Path,
-    restart: bool,
-    retry_failures: bool,
-    progress: Callable[[RunProgress], None] | None,
+    *,
+    restart: bool = False,
+    retry_failures: bool = True,
+    progress: Callable[[RunProgress], None] | None = None,
 ) -> RunSummary:
     if output.exists() and input.exists() and os.path.samefile(input, output):
         raise InputError(f"{output}: the output is the input. Give another -o.")
@@ -244,7 +237,7 @@ def _summarize(outcome: Outcome | Revision) -> OutcomeSummary:
     if isinstance(outcome, Failure):
         return OutcomeSummary(failure=f"{outcome.stage}: {outcome.reason}"[:160])
     if isinstance(outcome, Revision):
-        return OutcomeSummary(outcome.status, changes=_sentence_changes(outcome.status, [c.how for c in outcome.changes]))
+        return _summarize_revision(outcome.status, (change.how for change in outcome.changes))
     return OutcomeSummary(str(outcome.label), outcome.hallucinated, outcome.kind and str(outcome.kind))
 
 
@@ -254,14 +247,12 @@ def _summarize_entry(entry: JournalEntry) -> OutcomeSummary:
         if "stage" in fields:
             return OutcomeSummary(failure=f"{fields['stage']}: {fields['reason']}"[:160])
         if "status" in fields:
-            return OutcomeSummary(
-                fields["status"], changes=_sentence_changes(fields["status"], [c["how"] for c in fields["changes"]])
-            )
+            return _summarize_revision(fields["status"], (change["how"] for change in fields["changes"]))
         return OutcomeSummary(fields["label"], fields["hallucinated"], fields["kind"])
     except KeyError as error:
         raise ResumeError(f"{entry.place}: not an outcome of KnowHalu ({error} is missing). {RESTART_HINT}") from error
 
 
-def _sentence_changes(status: str, hows: list[str]) -> tuple[str, ...]:
-    """Return the kinds of the changes; a refused text was not changed."""
-    return tuple(sorted(hows)) if status != "refused" else ()
+def _summarize_revision(status: str, hows: Iterable[str]) -> OutcomeSummary:
+    """Return the summary of a revision by the kinds of its changes; a refused text was not changed."""
+    return OutcomeSummary(status, changes=tuple(sorted(hows)) if status != "refused" else ())

@@ -9,7 +9,7 @@ import knowhalu
 from knowhalu.encoder.options import EncoderOptions, verifier_folder
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
-from knowhalu.errors import SettingsError
+from knowhalu.errors import SettingsError, hide_password
 from knowhalu.io.fitted_files import HASHED_FILES, file_hash
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
@@ -31,6 +31,7 @@ from knowhalu.registry import (
     import_object,
     llm_backend,
     load_extension,
+    make_extension,
     method_card,
 )
 from knowhalu.results import Revision, Verdict
@@ -71,12 +72,8 @@ def build_reviser(settings: Settings, pool: BackendPool | None = None) -> Engine
     if how != "guarded" and reasoner != "llm":
         raise SettingsError(f"revise.how {how!r} writes with a language model. Use --reasoner llm, or revise.how=guarded")
     writer = import_object(REWRITERS[reasoner])(*([settings.llm] if reasoner == "llm" else []))
-    make = (
-        "knowhalu.methods.revise.guarded:GuardedRevision"
-        if how == "guarded"
-        else "knowhalu.methods.revise.rewrite:ResponseRevision"
-    )
-    reviser = import_object(make)(method, writer, settings.revise)
+    strategy = "guarded:GuardedRevision" if how == "guarded" else "rewrite:ResponseRevision"
+    reviser = import_object(f"knowhalu.methods.revise.{strategy}")(method, writer, settings.revise)
     return _make_engine(settings, reviser, {*reasoners_of(settings), reasoner}, pool or BackendPool())
 
 
@@ -111,7 +108,7 @@ def _make_method(settings: Settings) -> Any:
     options = settings.method_options(card)
     stages = {name: _make_method(inner) for name, inner in stage_settings(settings).items()}
     if not isinstance(card.make, str):
-        return card.make(options, reasoner=reasoner, methods=stages)
+        return make_extension("methods", settings.method, options, reasoner=reasoner, methods=stages)
     make = import_object(card.make)
     if card.stages:
         return make(stages, options)
@@ -125,32 +122,31 @@ def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], poo
     """Connect a method to the backends of its reasoners and to the retriever."""
     models: dict[str, Any] = {}
     if "llm" in reasoners:
-        models["generate"] = pool.get("llm", _llm_options(settings), lambda: _make_llm(settings))
+        llm, options = settings.llm, _llm_options(settings)
+        models["generate"] = pool.get("llm", options, lambda: with_reply_cache(_make_llm_backend(settings), llm))
     if "encoder" in reasoners:
         models["entail"] = pool.get("encoder", settings.encoder, lambda: _make_encoder(settings.encoder))
-    own = _retriever_options(settings)
-    search = pool.get("search", (settings.retrieval, own), lambda: SearchBackend(settings.retrieval, own))
+    options = _retriever_options(settings)
+    search = pool.get("search", (settings.retrieval, options), lambda: SearchBackend(settings.retrieval, options))
     backends = Backends(**models, search=search, batch=settings.engine.batch)
     return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
 
 
 def _llm_options(settings: Settings) -> tuple[Any, ...]:
     """Return the options of the LLM backend: those of an extension, and the branch `llm`."""
+    if settings.llm.backend in LLMS:
+        return (settings.llm,)
     kind = llm_backend(settings.llm.backend)
-    return (
-        (settings.llm,) if settings.llm.backend in LLMS else (settings.branch(extension_branch(kind), kind.Options), settings.llm)
-    )
+    return settings.branch(extension_branch(kind), kind.Options), settings.llm
 
 
 def _make_llm_backend(settings: Settings) -> Any:
-    kind = llm_backend(settings.llm.backend)
-    if not (hasattr(kind, "answer") or hasattr(kind, "answer_many") or settings.llm.backend in LLMS):
-        raise SettingsError(f"llm.backend {settings.llm.backend!r} has neither `answer` nor `answer_many`. See docs/extending.md")
-    return kind(*_llm_options(settings))
-
-
-def _make_llm(settings: Settings) -> Any:
-    return with_reply_cache(_make_llm_backend(settings), settings.llm)
+    name, kind = settings.llm.backend, llm_backend(settings.llm.backend)
+    if name in LLMS:
+        return kind(settings.llm)
+    if not (hasattr(kind, "answer") or hasattr(kind, "answer_many")):
+        raise SettingsError(f"llm.backend {name!r} has neither `answer` nor `answer_many`. See docs/extending.md")
+    return make_extension("llms", name, *_llm_options(settings))
 
 
 def _make_encoder(options: EncoderOptions) -> "EncoderBackend | ScoreCache":
@@ -233,9 +229,10 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     unused |= (set() if revises else {REVISION_FAMILY}) | set(settings.model_extra or ()) - set(extensions)
     files = {name: (branch, value) for branch in branches for name, value in getattr(settings, branch) if isinstance(value, Path)}
     hashed = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in branches}
+    excluded = _RESULT_NEUTRAL_SETTINGS | dict.fromkeys(unused, True) | hashed
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_RESULT_NEUTRAL_SETTINGS | dict.fromkeys(unused, True) | hashed),
+        "settings": hide_password(settings.model_dump_json(exclude=excluded)),
         **hashes,
         **{name: file_hash(path) for name, (_, path) in files.items()},
         "index": index_seal(settings),

@@ -1,4 +1,4 @@
-"""Every error this library raises, in one tree. Each message says what happened, where, and what to do.
+"""Every error this library raises, in one tree, and what messages share. Each says what happened, where, and what to do.
 
 KnowHaluError
 ├── InputError          a row, field or argument that cannot be used (names file, line, field)
@@ -13,6 +13,21 @@ KnowHaluError
     ├── ReplyError      a reply that cannot be parsed
     └── BackendError    a backend did not answer (down, timed out, refused)
 """
+
+import re
+
+_USER_INFO = re.compile(r"""(?<=://)[^/\s"]*@|(?:^|(?<=[='"]))[^/\s"'=:]+:[^/\s"']*@""")
+"""The user's name and password in a URL, also in one that lacks its scheme."""
+
+
+def hide_password(text: str) -> str:
+    """Return a URL, or a text with URLs, as messages and stored outcomes may show it: without a user's name and password."""
+    return _USER_INFO.sub("", text)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in the plural, unless it is one: "1 row", "2,000 rows"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 class KnowHaluError(Exception):

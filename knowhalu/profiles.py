@@ -5,7 +5,6 @@ import json
 import os
 import re
 import tomllib
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
-from knowhalu.errors import SettingsError
+from knowhalu.errors import SettingsError, hide_password
 from knowhalu.methods.common.calibrated import DecisionRule
-from knowhalu.settings import Settings, read_settings, refuse_foreign_code
+from knowhalu.settings import Settings, merge_trees, read_settings, refuse_foreign_code, value_at
 from knowhalu.types import Record
 
 FILE_HEADER = "# What `knowhalu calibrate` chose. Use it: knowhalu detect IN.jsonl -o OUT.jsonl --profile THIS_FILE"
@@ -50,14 +49,8 @@ class CalibrationData(Record):
     def shared(self, contents: Iterable[str]) -> int:
         """Count the rows that the profile was fitted on, by the hashes of their contents (`knowhalu.io.samples.hash_sample`)."""
         data = base64.b64decode(self.hashes)
-        known = [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
-
-        def has(content: str) -> bool:
-            key = bytes.fromhex(content)[:HASH_BYTES]
-            at = bisect_left(known, key)
-            return at < len(known) and known[at] == key
-
-        return sum(map(has, contents))
+        known = {data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)}
+        return sum(bytes.fromhex(content)[:HASH_BYTES] in known for content in contents)
 
 
 class Profile(Record):
@@ -135,7 +128,7 @@ def apply_profile(settings: Settings) -> Settings:
     if settings.profile is None:
         return settings
     profile = read_profile(settings.profile)
-    return _merge_settings(settings, profile.settings, settings.profile, settings.model_dump(exclude_unset=True))
+    return _merge_settings(settings, profile.settings, settings.profile, settings.model_dump(mode="json", exclude_unset=True))
 
 
 def settings_for_set(settings: Settings, fit: FittedSettings, path: Path) -> Settings:
@@ -145,37 +138,26 @@ def settings_for_set(settings: Settings, fit: FittedSettings, path: Path) -> Set
 
 def _merge_settings(settings: Settings, wanted: Mapping[str, Any], path: Path, given: Mapping[str, Any]) -> Settings:
     refuse_foreign_code(wanted, settings, str(path))
-    tree = settings.model_dump(exclude_unset=True)
-    for keys, value in _leaves(wanted):
-        given_value = _value_at(given, keys)
-        name = ".".join(keys)
+    for name, value in _leaves(wanted):
+        given_value = value_at(given, name)
         if given_value is not None and given_value != value:
             remedy = "Leave one of the two out, or calibrate with that setting"
             problem = f"is for {name} = {json.dumps(value)}, but {name} is set to {json.dumps(given_value)}"
-            raise SettingsError(f"{path}: {problem}. {remedy}")
-        branch = tree
-        for key in keys[:-1]:
-            branch = branch.setdefault(key, {})
-        branch[keys[-1]] = value
+            raise SettingsError(hide_password(f"{path}: {problem}. {remedy}"))
     try:
-        return Settings.model_validate(tree)
+        return Settings.model_validate(merge_trees(settings.model_dump(exclude_unset=True), wanted))
     except ValidationError as error:
         first = error.errors()[0]
         raise SettingsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}. {REMEDY}") from error
 
 
-def _leaves(tree: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a tree of settings by name, such as "knowhalu.delta1"."""
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, (*above, name))
+            yield from _leaves(value, f"{above}{name}.")
         else:
-            yield (*above, name), value
-
-
-def _value_at(tree: Any, keys: tuple[str, ...]) -> Any:
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, Mapping) else None
-    return list(tree) if isinstance(tree, tuple) else str(tree) if isinstance(tree, Path) else tree
+            yield f"{above}{name}", value
 
 
 def _toml_lines(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:

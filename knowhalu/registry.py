@@ -7,14 +7,15 @@ Names come from settings and commands only; nothing that is read from rows or st
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from knowhalu.errors import SettingsError
+from knowhalu.errors import KnowHaluError, SettingsError, hide_password
 from knowhalu.io.fitted_files import file_hash
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ class MethodCard(NamedTuple):
     stages: Mapping[str, tuple[str, ...]] = {}
 
 
-def _reasoners(package: str, prefix: str) -> dict[str, str]:
-    return {"encoder": f"{package}.encoder:{prefix}Encoder", "llm": f"{package}.llm:{prefix}LLM"}
+def _family_card(family: str, method: str, reasoner: str, about: str, cost: str, needs: str = "") -> MethodCard:
+    package = f"knowhalu.methods.{family}"
+    reasoners = {"encoder": f"{package}.encoder:{reasoner}Encoder", "llm": f"{package}.llm:{reasoner}LLM"}
+    return MethodCard(f"{package}.method:{method}", family, reasoners, about, needs or _NEEDS_SOURCES, cost)
 
 
 def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard:
@@ -62,7 +65,7 @@ def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard
 
 
 def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCard:
-    make, needs = f"knowhalu.methods.baselines.trivial:{rule}_baseline", "a threshold (trivial.threshold)"
+    make, needs = f"knowhalu.methods.baselines.rules:{rule}_baseline", "a threshold (trivial.threshold)"
     needs = f"{needs}; {_NEEDS_SOURCES}" if needs_sources else needs
     return MethodCard(make, "trivial", {}, about, needs, "nothing", needs_sources)
 
@@ -70,34 +73,23 @@ def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCa
 _NEEDS_SOURCES = "sources, or an index"
 _NEEDS_NOTHING = "nothing; documents that come with the text are in the prompt"
 METHODS: Mapping[str, MethodCard] = {
-    "knowhalu": MethodCard(
-        make="knowhalu.methods.knowhalu.method:KnowHalu",
-        options="knowhalu",
-        reasoners=_reasoners("knowhalu.methods.knowhalu", "KnowHalu"),
+    "knowhalu": _family_card(
+        "knowhalu", "KnowHalu", "KnowHalu",
         about="off-target check, step-wise queries, knowledge in two forms, judgments combined by their confidence",
-        needs=_NEEDS_SOURCES,
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
-    "conli": MethodCard(
-        make="knowhalu.methods.conli.method:CoNLI",
-        options="conli",
-        reasoners=_reasoners("knowhalu.methods.conli", "Conli"),
+    "conli": _family_card(
+        "conli", "CoNLI", "Conli",
         about="entailment of each sentence by the sources, then of each entity in the sentences that pass",
-        needs=_NEEDS_SOURCES,
         cost="2 calls a sentence and 2 an entity, batched 1 for 8 of them; about 10 pairs a sentence with the encoder",
     ),
-    "factored": MethodCard(
-        make="knowhalu.methods.factored.method:Factored",
-        options="factored",
-        reasoners=_reasoners("knowhalu.methods.factored", "Factored"),
+    "factored": _family_card(
+        "factored", "Factored", "Factored",
         about="claim decomposition: each claim judged alone, and the probabilities of support combined into one",
-        needs=_NEEDS_SOURCES,
         cost="1 call for 8 sentences and 2 a claim; about 10 pairs a claim with the encoder",
     ),
-    "factored-academic": MethodCard(
-        make="knowhalu.methods.factored.method:FactoredAcademic",
-        options="factored",
-        reasoners=_reasoners("knowhalu.methods.factored", "Factored"),
+    "factored-academic": _family_card(
+        "factored", "FactoredAcademic", "Factored",
         about="each sentence with citations against the sources that it cites; finds citations that match no source",
         needs="the cited sources, with authors and year in their titles or ids, or in the order of their numbers",
         cost="as factored, for the sentences that cite something",
@@ -112,52 +104,43 @@ METHODS: Mapping[str, MethodCard] = {
         "self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"
     ),
     "selfcheck": MethodCard(
-        make="knowhalu.methods.baselines.selfcheck:SelfCheck",
-        options="baselines",
-        reasoners={
-            "encoder": "knowhalu.methods.baselines.selfcheck:SelfCheckEncoder",
-            "llm": "knowhalu.methods.baselines.selfcheck:SelfCheckLLM",
-        },
+        make="knowhalu.methods.baselines.selfcheck:SelfCheck", options="baselines",
+        reasoners={"encoder": "knowhalu.methods.baselines.selfcheck:SelfCheckEncoder",
+                   "llm": "knowhalu.methods.baselines.selfcheck:SelfCheckLLM"},
         about="each segment compared with 20 further responses to the same prompt",
         needs="a question or a document; with the encoder, the further responses (meta.samples)",
         cost="20 calls, and 20 for each segment; 20 pairs for each segment with the encoder",
         needs_sources=False,
     ),
     "wikichat": MethodCard(
-        make="knowhalu.methods.baselines.wikichat:WikiChat",
-        options="baselines",
+        make="knowhalu.methods.baselines.wikichat:WikiChat", options="baselines",
         reasoners={"llm": "knowhalu.methods.baselines.wikichat:WikiChatLLM"},
         about="claims, evidence retrieved for each claim, a verdict on each, and the label from these",
         needs=_NEEDS_SOURCES,
         cost="1 call for each 100 words, 2 for each claim",
     ),
     "cascade": MethodCard(
-        make="knowhalu.methods.cascade:Cascade",
-        options="cascade",
-        reasoners={"encoder": "", "llm": ""},
+        make="knowhalu.methods.cascade:Cascade", options="cascade", reasoners={"encoder": "", "llm": ""},
         about="rules first, then the encoder, and a language model only for texts that the encoder leaves undecided",
         needs=_NEEDS_SOURCES,
         cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for undecided texts",
         stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
     ),
     "lexical": MethodCard(
-        make="knowhalu.methods.baselines.lexical:lexical_baseline",
-        options="lexical",
-        reasoners={},
+        make="knowhalu.methods.baselines.rules:LexicalBaseline", options="lexical", reasoners={},
         about="sentences copied from a source, optionally dates, numbers and names that no source has; otherwise inconclusive",
-        needs="sources that come with the text",
-        cost="nothing",
+        needs="sources that come with the text", cost="nothing",
     ),
     "trivial-length": _rule_card(
         "length", "a rule on the number of words alone: a baseline that any detector must beat", needs_sources=False
     ),
     "trivial-overlap": _rule_card("overlap", "a rule on the share of the text's words that occur in the sources"),
     "trivial-novelty": _rule_card("novelty", "a rule on the share of word pairs, names and numbers that occur in no source"),
-}
+}  # fmt: skip
 REASONERS = ("encoder", "llm")
 REWRITERS: Mapping[str, str] = {
     "encoder": "knowhalu.methods.revise.substitution:SubstitutionRewriter",
-    "llm": "knowhalu.methods.revise.llm:LLMRewriter",
+    "llm": "knowhalu.methods.revise.rewrite:LLMRewriter",
 }
 """The classes that rewrite a text, by reasoner."""
 REVISION_FAMILY = "revise"
@@ -167,10 +150,8 @@ LLMS: Mapping[str, str] = {
     "transformers": "knowhalu.llm.local.backend:TransformersBackend",
     "vllm": "knowhalu.llm.vllm:VLLMBackend",
 }
-
-
 RETRIEVERS = ("dense", "lexical", "hybrid", "late", "http", "qdrant")
-"""The built-in modes of retrieval; `knowhalu.engine.retriever_factory` opens them."""
+"""The built-in modes of retrieval; `knowhalu.engine.search_backend` opens them."""
 _BUILT_IN: Mapping[Kind, Mapping[str, Any]] = {"methods": METHODS, "llms": LLMS, "retrievers": dict.fromkeys(RETRIEVERS)}
 
 
@@ -184,7 +165,7 @@ def all_methods() -> tuple[dict[str, MethodCard], list[SettingsError]]:
     cards, errors = dict(METHODS), []
     for name in _entry_points("methods"):
         try:
-            cards.setdefault(name, method_card(name))
+            cards[name] = method_card(name)
         except SettingsError as error:
             errors.append(error)
     return cards, errors
@@ -207,7 +188,7 @@ def llm_backend(name: str) -> Any:
 
 def known_names(kind: Kind) -> list[str]:
     """List the built-in names of a kind, then those of installed extensions; imports none of them."""
-    return [*_BUILT_IN.get(kind, ()), *(name for name in _entry_points(kind) if name not in _BUILT_IN.get(kind, ()))]
+    return [*_BUILT_IN.get(kind, ()), *_entry_points(kind)]
 
 
 def is_import_path(name: str) -> bool:
@@ -224,20 +205,19 @@ def is_known(kind: Kind, name: str) -> bool:
 def load_extension(kind: Kind, name: str) -> Any:
     """Import an extension by the name of its entry point, or by its import path.
 
-    Raises SettingsError where no extension has the name, or where it cannot be imported; the message names its distribution.
+    Raises SettingsError, with the nearest names or naming its distribution, where there is none or it cannot be imported.
     """
     point = _entry_points(kind).get(name)
     if point is None and not is_import_path(name):
-        raise unknown_name(kind, name)
+        known = known_names(kind)
+        hint = f" Did you mean {near[0]!r}?" if (near := get_close_matches(name, known, 1)) else ""
+        raise SettingsError(f"unknown {KIND_NAMES[kind]} {name!r}.{hint} Known: {', '.join(sorted(known)) or 'none'}")
     if len(points := _all_entry_points(kind).get(name, [])) > 1:
-        packages = " and ".join(sorted(p.dist.name if p.dist else p.module for p in points))
+        packages = " and ".join(sorted(map(_package, points)))
         raise SettingsError(f"the packages {packages} each have a {KIND_NAMES[kind]} {name!r}. Remove all but one of them")
-    if point is None:
-        source, remedy = f"{KIND_NAMES[kind]} {name!r}", "Write it as module:Class, with a module that Python can import"
-    else:
-        package = point.dist.name if point.dist else point.module
-        source = f"{KIND_NAMES[kind]} {name!r} of the installed package {package!r}"
-        remedy = f"Repair the package, or remove it: pip uninstall {package}"
+    source, remedy = _describe_extension(kind, name), "Write it as module:Class, with a module that Python can import"
+    if point is not None:
+        remedy = f"Repair the package, or remove it: pip uninstall {_package(point)}"
     try:
         extension = import_object(name) if point is None else point.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an extension may raise anything while it is imported
@@ -249,12 +229,37 @@ def load_extension(kind: Kind, name: str) -> Any:
     return extension
 
 
-def unknown_name(kind: Kind, name: str) -> SettingsError:
-    """Make the error for a name that no built-in and no extension has, with the nearest names."""
-    known = known_names(kind)
-    near = get_close_matches(name, known, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return SettingsError(f"unknown {KIND_NAMES[kind]} {name!r}.{hint} Known: {', '.join(sorted(known)) or 'none'}")
+def make_extension(kind: Kind, name: str, *given: Any, **options: Any) -> Any:
+    """Make an object of an extension's class.
+
+    Raises SettingsError, naming its distribution, where its `__init__` raises anything but an error of this library.
+    """
+    extension = load_extension(kind, name)
+    try:
+        return extension(*given, **options)
+    except KnowHaluError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an extension may raise anything while it is made
+        problem = f"the {_describe_extension(kind, name)} cannot be made ({type(error).__name__}: {error})"
+        remedy = f"Check its settings, {extension_branch(extension)}.NAME, or report this to the authors of the extension"
+        raise SettingsError(hide_password(f"{problem}. {remedy}")) from error
+
+
+def _describe_extension(kind: Kind, name: str) -> str:
+    point = _entry_points(kind).get(name)
+    return f"{KIND_NAMES[kind]} {name!r}" + (f" of the installed package {_package(point)!r}" if point is not None else "")
+
+
+def _package(point: "EntryPoint") -> str:
+    return point.dist.name if point.dist else point.module
+
+
+def ignored_extensions(kind: Kind, built_in: Iterable[str] | None = None) -> list[str]:
+    """Return a line on each installed extension that has the name of a built-in, which is used in its place."""
+    names = set(_BUILT_IN.get(kind, ()) if built_in is None else built_in)
+    ignored = [point for name, points in _all_entry_points(kind).items() if name in names for point in points]
+    why = "is not used, as a built-in one has its name"
+    return [f"the {KIND_NAMES[kind]} {p.name!r} of the installed package {_package(p)!r} {why}" for p in ignored]
 
 
 def extension_branch(extension: Any) -> str:
@@ -292,24 +297,24 @@ def extension_version(kind: Kind, name: str) -> str:
 
 @cache
 def _entry_points(kind: Kind) -> "Mapping[str, EntryPoint]":
-    """List the entry points of a kind by name; reading the metadata of all packages takes a while, so built-ins never need it."""
-    return {name: points[0] for name, points in _all_entry_points(kind).items()}
+    """List the entry points of a kind by name, without those that have the name of a built-in.
+
+    Reading the metadata of all packages takes a while, so built-ins never need it.
+    """
+    return {name: points[0] for name, points in _all_entry_points(kind).items() if name not in _BUILT_IN.get(kind, ())}
 
 
 @cache
 def _all_entry_points(kind: Kind) -> "Mapping[str, list[EntryPoint]]":
     from importlib.metadata import entry_points
 
-    found: dict[str, list[EntryPoint]] = {}
+    points: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=f"knowhalu.{kind}"):
-        found.setdefault(point.name, []).append(point)
-    return found
+        points.setdefault(point.name, []).append(point)
+    return points
 
 
 def import_object(place: str) -> Any:
     """Import the object at "module:name"."""
     module, _, attributes = place.partition(":")
-    found = import_module(module)
-    for attribute in attributes.split("."):
-        found = getattr(found, attribute)
-    return found
+    return attrgetter(attributes)(import_module(module))

@@ -10,14 +10,18 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Va
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from knowhalu.encoder.options import EncoderOptions
-from knowhalu.errors import SettingsError
+from knowhalu.errors import SettingsError, hide_password
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.options import BaselineOptions, LexicalOptions, TrivialOptions
-from knowhalu.methods.cascade import CascadeOptions
-from knowhalu.methods.conli.options import ConliOptions
-from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
-from knowhalu.methods.revise.options import ReviseOptions
+from knowhalu.methods.options import (
+    BaselineOptions,
+    CascadeOptions,
+    ConliOptions,
+    FactoredOptions,
+    LexicalOptions,
+    ReviseOptions,
+    TrivialOptions,
+)
 from knowhalu.registry import Kind, MethodCard, extension_options, is_import_path
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.types import Record
@@ -70,7 +74,7 @@ class Settings(Record):
         extra = [name for name in given if name not in cls.model_fields] if isinstance(given, dict) else []
         if not extra:
             return validate(given)
-        used = {kind: str(_value_at(given, name)) for name, kind in EXTENSION_SETTINGS.items()}
+        used = {kind: str(value_at(given, name)) for name, kind in EXTENSION_SETTINGS.items()}
         branches, errors = {}, []
         for name in extra:
             options = extension_options(name, used)
@@ -102,7 +106,7 @@ def _with_branch(name: str, error: ErrorDetails) -> InitErrorDetails:
     return InitErrorDetails(type=PydanticCustomError(error["type"], message), loc=(name, *error["loc"]), input=error["input"])
 
 
-def _value_at(tree: Any, name: str) -> Any:
+def value_at(tree: Any, name: str) -> Any:
     """Return the value of a setting such as "llm.backend" in a mapping or in settings; None where there is none."""
     for key in name.split("."):
         tree = tree.get(key) if isinstance(tree, Mapping) else getattr(tree, key, None)
@@ -115,8 +119,8 @@ def refuse_foreign_code(tree: Mapping[str, Any], settings: Settings, source: str
     Raises SettingsError: a file of settings that were stored by a run, such as a profile, must not choose which code runs.
     """
     for name in _CODE_SETTINGS:
-        value = str(_value_at(tree, name))
-        if is_import_path(value) and value != str(_value_at(settings, name)):
+        value = str(value_at(tree, name))
+        if is_import_path(value) and value != str(value_at(settings, name)):
             raise SettingsError(
                 f"{source}: names code to import ({name} = {value}). To allow this code, add --set {name}={value}"
             )
@@ -147,18 +151,19 @@ def merge_settings(settings: Settings | Path | str | None, options: Mapping[str,
     Raises SettingsError naming the setting.
     """
     if settings is not None and not isinstance(settings, Settings | Path | str):
-        given = f"{type(settings).__name__} is neither Settings nor the path of a TOML file"
-        raise SettingsError(f"settings: a {given}. Give single settings by name: method=..., retrieval={{...}}")
+        problem = f"a {type(settings).__name__} is neither Settings nor the path of a TOML file"
+        raise SettingsError(f"settings: {problem}. Give single settings by name: method=..., retrieval={{...}}")
     base = settings if isinstance(settings, Settings) else read_settings(None if settings is None else Path(settings))
-    return _validate_settings(_merge(base.model_dump(exclude_unset=True), options), "settings") if options else base
+    return _validate_settings(merge_trees(base.model_dump(exclude_unset=True), options), "settings") if options else base
 
 
-def _merge(tree: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def merge_trees(tree: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tree of settings updated by another one, branch by branch."""
     merged = dict(tree)
     for name, value in options.items():
         value = value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
         given = merged.get(name)
-        merged[name] = _merge(given, value) if isinstance(given, dict) and isinstance(value, Mapping) else value
+        merged[name] = merge_trees(given, value) if isinstance(given, dict) and isinstance(value, Mapping) else value
     return merged
 
 
@@ -178,7 +183,7 @@ def _set_value(tree: dict[str, Any], pair: str) -> None:
     path, equals, text = pair.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
-        raise SettingsError(f"--set {pair}: write it as name.name=value, for example --set engine.in_flight=64")
+        raise SettingsError(f"--set {hide_password(pair)}: write it as name.name=value, for example --set engine.in_flight=64")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -186,7 +191,7 @@ def _set_value(tree: dict[str, Any], pair: str) -> None:
     for key in keys[:-1]:
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):
-            raise SettingsError(f"--set {pair}: {key} is a value, not a group of settings")
+            raise SettingsError(f"--set {hide_password(pair)}: {key} is a value, not a group of settings")
     tree[keys[-1]] = value
 
 
@@ -196,9 +201,7 @@ def _validate_settings(tree: dict[str, Any], source: str) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(key) for key in first["loc"])
-        if first["type"] != "extra_forbidden":
-            raise SettingsError(
-                f"{source}: {name}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r})."
-            ) from error
-        remedy = f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
-        raise SettingsError(f"{source}: {name}: no such setting (got {first['input']!r}).{remedy}") from error
+        problem, remedy = first["msg"].removeprefix("Value error, "), ""
+        if first["type"] == "extra_forbidden":
+            problem, remedy = "no such setting", f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
+        raise SettingsError(hide_password(f"{source}: {name}: {problem} (got {first['input']!r}).{remedy}")) from error

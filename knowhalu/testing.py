@@ -101,7 +101,7 @@ class DocumentWords:
         return [self._answer(r) for r in requests]
 
     def _answer(self, request: Search) -> list[list[Passage]] | BackendError:
-        from knowhalu.retrieval.memory import MemoryRetriever
+        from knowhalu.retrieval.documents import MemoryRetriever
 
         if not request.documents:
             return BackendError("retrieval", "this sample has no source, and no index is open: name one by --index FOLDER")

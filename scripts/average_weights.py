@@ -5,8 +5,8 @@ import argparse
 from pathlib import Path
 
 from knowhalu.encoder.verifier import PairTokenizer
+from knowhalu.training.checkpoint import average_weights
 from knowhalu.training.data_files import run_script
-from knowhalu.training.weights import average_weights
 
 
 def main() -> None:

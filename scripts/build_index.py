@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from knowhalu.cli.index import build
+from knowhalu.cli.index_build import build
 from knowhalu.errors import KnowHaluError
 
 if __name__ == "__main__":

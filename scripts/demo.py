@@ -17,7 +17,8 @@ from knowhalu.cli.show import make_console, show_item
 from knowhalu.cli.tables import PlainProgress, format_duration, show_scores
 from knowhalu.errors import IndexFormatError, KnowHaluError
 from knowhalu.evaluation.metrics import Score, score_labels
-from knowhalu.index.open import read_index_info, verify_index
+from knowhalu.index.extension import verify_index
+from knowhalu.index.manifest import read_index_info
 from knowhalu.io.outcomes import parse_outcome
 from knowhalu.io.samples import read_samples
 from knowhalu.results import Outcome, Verdict

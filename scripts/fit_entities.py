@@ -7,8 +7,12 @@ several entities, and one unsupported entity fails its sentence.
 
 import argparse
 import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -19,14 +23,88 @@ from knowhalu.encoder.options import PACKAGED_VERIFIER, EncoderOptions
 from knowhalu.methods.common.judgment_model import MAX_LOGIT, logit
 from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
 from knowhalu.methods.conli.entity_support import sentences_in_context
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
-from knowhalu.training.data_files import run_script
-from knowhalu.training.entities import EntityRow, entity_rows
+from knowhalu.text.entities import find_entities
+from knowhalu.text.sentences import sentences
+from knowhalu.training.data_files import TrainingRow, read_training_rows, run_script, text_of
+from knowhalu.training.edits import detokenize, find_details, rephrase, swap_listed, swap_name, swap_number, swap_roles
+from knowhalu.training.fit_rows import claim_rows, read_held_rows
+from knowhalu.training.fitting import fit_signed_logistic
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.judgment import claim_rows, fit_signed_logistic
-from knowhalu.types import Judgment, Passage
+from knowhalu.training.recipes import CLAIMS_FILE, SYNTHETIC_PAIRS_FILE, WIKIPEDIA_FILE
+from knowhalu.types import Entity, Judgment, Passage
+
+ENTITY_SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)
+SENTENCES_PER_DOCUMENT = 4
+"""Sentences sampled from a document."""
+
+
+class EntityRow(NamedTuple):
+    """An entity of a sentence, its source, and whether the source supports it."""
+
+    source: str
+    text: str
+    entity: Entity
+    supported: bool
+    origin: str
+
+
+def entity_rows(held: HeldOutRows, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
+    """Yield the distinct labelled entities of all parts.
+
+    Entities that an edit changed or a writer marked as wrong are unsupported, those of true statements are supported, and other
+    entities of false statements are left out.
+    """
+    yield from dict.fromkeys(_entity_rows(held, seed, documents))
+
+
+def _entity_rows(held: HeldOutRows, seed: int, documents: int) -> Iterator[EntityRow]:
+    for row in read_held_rows(held, CLAIMS_FILE):
+        yield from _written_entities(row)
+    for row in held.among(read_training_rows(held.data / SYNTHETIC_PAIRS_FILE)):
+        if row.get("dataset") == "xsum":  # the other summaries are in small letters, so they show no names
+            yield from _edited_summary(row)
+    rng = random.Random(seed)
+    for file in (WIKIPEDIA_FILE, SYNTHETIC_PAIRS_FILE):
+        cased = (r for r in held.among(read_training_rows(held.data / file)) if r.get("dataset") != "cnn_dm")
+        for row in islice(cased, documents):
+            yield from _own_sentences(detokenize(text_of(row)), rng)
+
+
+def _written_entities(row: TrainingRow) -> Iterator[EntityRow]:
+    for claim in row["claims"]:
+        text, wrong = claim["text"], claim["wrong"] or ""
+        at = text.find(wrong) if wrong else -1
+        for entity in find_entities(text):
+            if claim["label"] == "supported":
+                yield EntityRow(row["document"], text, entity, True, "written claims")
+            elif at >= 0 and entity.start < at + len(wrong) and at < entity.end:
+                yield EntityRow(row["document"], text, entity, False, "written claims")
+
+
+def _edited_summary(row: TrainingRow) -> Iterator[EntityRow]:
+    source = detokenize(row["document"])
+    right, wrong = detokenize(row["right_summary"]), detokenize(row["hallucinated_summary"])
+    for text, supported in ((right, True), (wrong, False)):
+        for entity in find_entities(text):
+            if supported or entity.text not in right:
+                yield EntityRow(source, text, entity, supported, "FIB summaries, edited")
+
+
+def _own_sentences(document: str, rng: random.Random) -> Iterator[EntityRow]:
+    """Yield entities of paraphrased sentences of a document, half of them with one detail changed."""
+    pieces = [s.text for s in sentences(document) if 5 <= len(s.text.split()) <= 40]
+    for piece in rng.sample(pieces, min(SENTENCES_PER_DOCUMENT, len(pieces))):
+        text = rephrase(piece, rng)
+        changed = rng.choice(ENTITY_SWAPS)(text, rng, find_details(document)) if rng.random() < 0.5 else None
+        if changed is None or changed.text == text:
+            yield from (EntityRow(document, text, e, True, "own sentences") for e in find_entities(text))
+            continue
+        for entity in find_entities(changed.text):
+            if entity.start < changed.end and changed.start < entity.end and entity.text not in text:
+                yield EntityRow(document, changed.text, entity, False, "own sentences")
 
 
 def features(rows: list[EntityRow], backend: EncoderBackend) -> list[dict[str, float]]:
@@ -57,14 +135,14 @@ def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
     """Print the average accuracy of both levels on held-out claims by threshold; the first line uses sentences alone."""
     rows = list(claim_rows(held))
     settings = Settings(method="conli", encoder=EncoderOptions(folder=folder, threads=threads), conli=ConliOptions(select=False))
-    found = []
+    judged = []
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
         assert isinstance(outcome, Verdict), outcome
         passes = all(s.base.p_supported >= 0.5 for s in outcome.segments)
         worst = min((logit(f.p_supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
-        found.append((passes, worst, row.supported, row.weight))
+        judged.append((passes, worst, row.supported, row.weight))
     for threshold in (-MAX_LOGIT, *np.arange(-4.0, 2.01, 0.25)):
-        right = {gold: [(p and w >= threshold) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}
+        right = {gold: [(p and w >= threshold) == gold for p, w, g, _ in judged if g is gold] for gold in (True, False)}
         shares = [sum(hits) / len(hits) for hits in right.values()]
         print(f"{threshold:5.2f}  true {shares[0]:.3f}  false {shares[1]:.3f}  average {sum(shares) / 2:.4f}")
 
@@ -85,7 +163,7 @@ def main() -> None:
     rows = list(entity_rows(held))
     read = features(rows, EncoderBackend(args.folder, threads=args.threads))
     gold = [r.supported for r in rows]
-    sizes = {o: sum(r.origin == o for r in rows) for o in {r.origin for r in rows}}
+    sizes = Counter(r.origin for r in rows)
     fitted = fit_signed_logistic(read, gold, [1 / sizes[r.origin] for r in rows])
     print(json.dumps(fitted, indent=1))
     weights: Any = fitted["weights"]

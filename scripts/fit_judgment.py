@@ -3,6 +3,7 @@
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,21 +26,17 @@ from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
-from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.judgment import (
+from knowhalu.training.fit_rows import FitRow, answer_rows, claim_rows, off_target_pairs, summary_rows
+from knowhalu.training.fitting import (
     FORMS,
-    FitRow,
-    answer_rows,
     average_accuracy,
-    claim_rows,
     fit_evasion_threshold,
     fit_signed_logistic,
     fit_slack,
-    off_target_pairs,
     out_of_fold_probabilities,
-    summary_rows,
+    replace_fitted_file,
 )
-from knowhalu.training.weights import replace_fitted_file
+from knowhalu.training.holdout import HeldOutRows
 from knowhalu.types import Judgment
 
 Checked = list[tuple[FitRow, Verdict]]
@@ -51,31 +48,30 @@ def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Chec
     """Run the pipeline in both forms; `whole` judges a text in one piece, and `name` labels the progress bar."""
     options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200 if whole else 30)
     checker = Checker(Settings(encoder=EncoderOptions(folder=folder), knowhalu=options))
-    found = []
+    rows_and_verdicts = []
     outcomes = zip(rows, checker.stream(r.sample for r in rows), strict=True)
     for row, outcome in track(outcomes, f"{len(rows):,} {name}", len(rows), console=Console(stderr=True)):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")
-        found.append((row, outcome))
-    return found
+        rows_and_verdicts.append((row, outcome))
+    return rows_and_verdicts
 
 
-def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]:
+def fit_task(name: str, run: Checked) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fit the weights of one task in both forms, and the temperature on out-of-fold probabilities."""
     weights: dict[str, Any] = {}
     measured: dict[str, Any] = {}
     for form in FORMS:
-        rows = [
-            (r, j) for r, v in found for s in v.segments for j in (s.base, s.supplement) if j and j.form is form and j.features
-        ]
-        share = {o: sum(r.origin == o for r, _ in rows) for o in {r.origin for r, _ in rows}}
-        importance = [100 * r.weight / max(share[r.origin], FEW) for r, _ in rows]
+        rows = [(r, j) for r, v in run for s in v.segments for j in (s.base, s.supplement) if j and j.form is form and j.features]
+        sizes = Counter(r.origin for r, _ in rows)
+        importance = [100 * r.weight / max(sizes[r.origin], FEW) for r, _ in rows]
         features, gold = [j.features for _, j in rows], [r.supported for r, _ in rows]
         groups = [" ".join((*r.sample.knowledge, *(d.text for d in r.sample.documents))) for r, _ in rows]
-        said, wrong = 1 - out_of_fold_probabilities(features, gold, importance, groups), ~np.array(gold)
+        probability, wrong = 1 - out_of_fold_probabilities(features, gold, importance, groups), ~np.array(gold)
         even = _even(wrong)  # the fit gives both labels the same weight
-        scaling = fit_scaling("temperature", said[even], wrong[even])
-        before, after = reliability_bins(wrong[even], said[even]), reliability_bins(wrong[even], scaling(said[even]))
+        probability, wrong = probability[even], wrong[even]
+        scaling = fit_scaling("temperature", probability, wrong)
+        before, after = reliability_bins(wrong, probability), reliability_bins(wrong, scaling(probability))
         model = fit_signed_logistic(features, gold, importance)
         weights[f"{name}.{form}"] = {**model, "slope": scaling.slope}
         measured[f"{name}.{form}"] = {
@@ -100,18 +96,18 @@ def _rounded(value: float | None) -> float:
 def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgment, Judgment]:
     """Judge the features of a verdict again with the fitted weights: base and supplement."""
     base, other = verdict.segments[0].base, verdict.segments[0].supplement
-    found = []
+    judged = []
     for judgment in (base, other or base):
         if judgment.features:
             decided = decide_label(model.weights(task, str(judgment.form)).probability(judgment.features), judgment.features)
             judgment = judgment.model_copy(update={"label": decided.label, "confidence": decided.confidence})
-        found.append(judgment)
-    return found[0], found[1]
+        judged.append(judgment)
+    return judged[0], judged[1]
 
 
-def slack(found: Checked) -> float:
+def slack(run: Checked) -> float:
     """Fit the slack of texts of several segments, from their base judgments."""
-    return fit_slack([([logit(s.base.p_supported) for s in v.segments], r.supported) for r, v in found])
+    return fit_slack([([logit(s.base.p_supported) for s in v.segments], r.supported) for r, v in run])
 
 
 def beginning(tasks: Iterable[str]) -> dict[str, Any]:
@@ -131,12 +127,12 @@ def fit_all(
     path = folder / "judgment.json"
     runs = {task: checked(folder, rows, f"{task}s", whole=True) for task, rows in tasks.items()}
     data["reliability"] = {}
-    for task, found in runs.items():
-        weights, measured = fit_task(task, found)
+    for task, run in runs.items():
+        weights, measured = fit_task(task, run)
         data["weights"] |= weights
         data["reliability"] |= measured
-    said = EncoderBackend(folder).score([pair for pair, _ in deliveries])
-    answers = [(1 - p.supported, evades) for p, (_, evades) in zip(said, deliveries, strict=True)]
+    scores = EncoderBackend(folder).score([pair for pair, _ in deliveries])
+    answers = [(1 - p.supported, evades) for p, (_, evades) in zip(scores, deliveries, strict=True)]
     data["evades"] = fit_evasion_threshold(answers)
     caught = sum(p >= data["evades"] for p, evades in answers if evades) / sum(evades for _, evades in answers)
     print(f"evading answers: {len(answers)} held-out, border {data['evades']}, {caught:.1%} of those that evade are found")
@@ -146,11 +142,11 @@ def fit_all(
         data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
         path.write_text(json.dumps(data))
     model = JudgmentModel(folder)
-    for task, found in runs.items():
-        judged = [(*judgments(model, task, v), r) for r, v in found]
+    for task, run in runs.items():
+        judged = [(*judgments(model, task, v), r) for r, v in run]
         limits = make_tunable_forms((b, s, r.supported) for b, s, r in judged).grid(0).best
         data["thresholds"][task] = [round(t, 4) for t in limits]
-        for origin in sorted({r.origin for r, _ in found}):
+        for origin in sorted({r.origin for r, _ in run}):
             some = [(b.label, r.supported) for b, _, r in judged if r.origin == origin]
             print(f"{task:7} {origin:28} rows {len(some):4}  average accuracy on the fitted rows {average_accuracy(some):.3f}")
     path.write_text(json.dumps(data, indent=1) + "\n")

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.errors import InputError
 from knowhalu.requests import EntailmentPair
 from knowhalu.training.data_files import run_script
+from knowhalu.training.fit_rows import draw_wrong_claims
+from knowhalu.training.fitting import ClaimWords, fit_span_threshold, replace_fitted_file, wrong_word_flags
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.thresholds import ClaimWords, draw_wrong_claims, fit_span_threshold, wrong_word_flags
-from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 
@@ -40,10 +40,10 @@ def main() -> int:
             parts[name] = read
         if not parts:
             raise InputError(f"{args.data}: no recipe has enough unseen wrong claims whose wrong words are known")
-        found = fit_span_threshold(parts) | {"split": SPLIT}
-        (folder / path.name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    threshold = found["border"]
-    for name, part in found["fitted_on"].items():
+        fit = fit_span_threshold(parts) | {"split": SPLIT}
+        (folder / path.name).write_text(json.dumps(fit, indent=1) + "\n", encoding="utf-8")
+    threshold = fit["border"]
+    for name, part in fit["fitted_on"].items():
         f1 = [part[f"f1_at_{t}"] for t in (DEFAULT_THRESHOLD, threshold)]
         print(f"{name:36} claims {part['claims']:4}  F1 {f1[0]:.3f} -> {f1[1]:.3f}")
     print(f"wrote {path}: threshold {threshold}")

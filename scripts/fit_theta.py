@@ -13,9 +13,9 @@ from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
+from knowhalu.training.fit_rows import LabelledText, draw_texts
+from knowhalu.training.fitting import ScoredText, fit_thetas, replace_fitted_file
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.thresholds import LabelledText, ScoredText, draw_texts, fit_thetas
-from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 
@@ -48,9 +48,9 @@ def main() -> int:
         for origin in dict.fromkeys(r.origin for r in rows):
             some = fit_thetas([r for r in rows if r.origin == origin])
             print(f"{origin:26} rows {some['rows']:4}  claims {some['reference']}  alone: {some['average_accuracy']}")
-        found = fit_thetas(rows) | {"fitted_on": dict(Counter(r.origin for r in rows)), "split": SPLIT}
-        (folder / path.name).write_text(json.dumps(found, indent=1) + "\n")
-    print(f"wrote {path}: {found}")
+        fit = fit_thetas(rows) | {"fitted_on": dict(Counter(r.origin for r in rows)), "split": SPLIT}
+        (folder / path.name).write_text(json.dumps(fit, indent=1) + "\n")
+    print(f"wrote {path}: {fit}")
     return 0
 
 

@@ -4,16 +4,15 @@
 import argparse
 import gzip
 import json
-from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from rich.progress import track
 
 from knowhalu.encoder.verifier import PairTokenizer, Verifier
-from knowhalu.training.data_files import run_script
-from knowhalu.training.leakage import Leakage
-from knowhalu.training.mining import Draw, make_scorer, mine_hard_examples, mine_soft_targets
+from knowhalu.training.data_files import Leakage, run_script
+from knowhalu.training.holdout import mine_hard_examples, mine_soft_targets, predict_probabilities
 from knowhalu.training.recipes import RECIPES, SYNTHETIC_RECIPES, draw_rows
 
 
@@ -29,18 +28,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON lines, gzipped; train with --mined FILE")
     args = parser.parse_args()
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
-    score = make_scorer(Verifier.load(args.folder), PairTokenizer.load(args.folder))
+    score = partial(predict_probabilities, Verifier.load(args.folder), PairTokenizer.load(args.folder))
     recipes = tuple(r for r in RECIPES if r.name in SYNTHETIC_RECIPES) if args.kind == "hard" else RECIPES
-    stream: Iterator[Draw] = draw_rows(args.data, args.seed, recipes, leakage)
-    found = (
-        mine_hard_examples(stream, score, seed=args.seed)
-        if args.kind == "hard"
-        else mine_soft_targets(stream, score, seed=args.seed)
-    )
+    mine = mine_hard_examples if args.kind == "hard" else mine_soft_targets
+    mined = mine(draw_rows(args.data, args.seed, recipes, leakage), score, seed=args.seed)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     draft = args.out.with_suffix(".tmp")
     with gzip.open(draft, "wt", encoding="utf-8") as file:
-        for row in track(islice(found, args.count), f"{args.kind} examples", args.count):
+        for row in track(islice(mined, args.count), f"{args.kind} examples", args.count):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     draft.replace(args.out)
     print(f"wrote {args.count} examples to {args.out}")

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from knowhalu.encoder.embedder import packaged_minilm_folder
-from knowhalu.encoder.late_encoder import MiniLMTokenEncoder
+from knowhalu.encoder.embedder import MiniLMTokenEncoder, packaged_minilm_folder
 from knowhalu.index.passages import PassageList
 from knowhalu.training.data_files import parse_budget, read_training_rows, run_script
 from knowhalu.training.late import (
@@ -49,12 +48,12 @@ def unmeasured(corpus: PassageList, measured: list[dict[str, Any]]) -> PassageLi
 def without_measured(rows: list[dict[str, Any]], measured: list[dict[str, Any]], corpus: PassageList) -> list[dict[str, Any]]:
     """Remove queries that also occur in the evaluation split, or whose relevant passage has the same text there."""
     texts = {p.id: " ".join(p.text.lower().split()) for p in corpus}
-    asked = {" ".join(row["query"].lower().split()) for row in measured}
+    measured_queries = {" ".join(row["query"].lower().split()) for row in measured}
     right = {texts[str(name)] for row in measured for name in row["positives"] if str(name) in texts}
     return [
         row
         for row in rows
-        if " ".join(row["query"].lower().split()) not in asked
+        if " ".join(row["query"].lower().split()) not in measured_queries
         and not any(texts.get(str(name)) in right for name in row["positives"])
     ]
 
@@ -64,9 +63,9 @@ def gathered(data: Path) -> list[list[RetrievalQuestion]]:
     groups = []
     for name, split in LEARNED.items():
         rows, corpus, measured = split_of(data, name, split), corpus_of(data, name), split_of(data, name, MEASURED[name])
-        kept, corpus = without_measured(rows, measured, corpus), unmeasured(corpus, measured)
-        groups.append(mine_hard_negatives(kept, corpus))
-        print(f"{name}: {len(kept)} of {len(rows)} questions of {split!r}, {len(corpus)} passages", flush=True)
+        learned, corpus = without_measured(rows, measured, corpus), unmeasured(corpus, measured)
+        groups.append(mine_hard_negatives(learned, corpus))
+        print(f"{name}: {len(learned)} of {len(rows)} questions of {split!r}, {len(corpus)} passages", flush=True)
     return groups
 
 
@@ -99,14 +98,14 @@ def main() -> int:
     folder = args.out / "model"
     model.save(folder, base, trainer.changed)
     print(f"wrote {folder}", flush=True)
-    found = {}
+    scores = {}
     for name, split in MEASURED.items() if args.queries else ():
         rows = split_of(args.data, name, split)
         rows = rows[:: max(1, len(rows) // args.queries)]
         score = evaluate_retrieval(MiniLMTokenEncoder(folder), corpus_of(args.data, name), rows)
-        found[name] = {"split": split, "queries": len(rows), **score._asdict()}
+        scores[name] = {"split": split, "queries": len(rows), **score._asdict()}
         print(f"{name} {split}: R@1 {score.recall1:.3f}  R@10 {score.recall10:.3f}  MRR {score.mrr:.3f}", flush=True)
-    (args.out / "evaluation.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (args.out / "evaluation.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

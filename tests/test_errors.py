@@ -50,3 +50,26 @@ def test_stage_errors_keep_stage_reason_and_reply():
 
 def test_a_missing_extra_names_its_command():
     assert str(errors.MissingExtra("pyarrow", "parquet")) == "pyarrow is not installed. Run: pip install 'knowhalu[parquet]'"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("http://me:secret@host:1/search?q=1", "http://host:1/search?q=1"),
+        ("https://token@host", "https://host"),
+        ("http://me:pass@word@host", "http://host"),
+        ("me:secret@host:8893", "host:8893"),
+        ("--set retrieval.url=me:secret@host", "--set retrieval.url=host"),
+        ('{"url":"me:secret@host","x":"http://me:secret@host"}', '{"url":"host","x":"http://host"}'),
+        ("cannot open http://me:secret@a, nor http://b", "cannot open http://a, nor http://b"),
+        ("http://host/users/@me", "http://host/users/@me"),
+        ("write to me@example.org: it is free", "write to me@example.org: it is free"),
+        ("", ""),
+    ],
+)
+def test_passwords_in_urls_are_hidden(given, shown):
+    assert errors.hide_password(given) == shown
+
+
+def test_counts_have_their_noun_in_the_right_number():
+    assert [errors.counted(n, "row") for n in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]

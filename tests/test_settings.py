@@ -115,3 +115,12 @@ def test_every_method_has_options_and_a_description(name):
     assert card.options in Settings.model_fields
     assert set(card.reasoners) <= set(REASONERS)
     assert card.about and card.needs and card.cost
+
+
+@pytest.mark.parametrize("name", ["retrieval.urll", "retrieval.url.more", "retrieval.mode", ".url", "retrieval.timeout"])
+@pytest.mark.parametrize("address", ["http://me:secret@host", "me:secret@host"])
+def test_messages_on_settings_hide_the_password_of_an_address(name, address):
+    pairs = ["retrieval.url=x"] * (name == "retrieval.url.more")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(pairs=[*pairs, f"{name}={address}"])
+    assert "secret" not in str(caught.value) and "host" in str(caught.value)

@@ -13,7 +13,7 @@ from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.profiles import load_settings
 from knowhalu.requests import Completion, Entail, EntailmentPair, Generate, Probabilities, ask
 from knowhalu.results import Failure, Verdict
-from knowhalu.retrieval.memory import MemoryRetriever
+from knowhalu.retrieval.documents import MemoryRetriever
 from knowhalu.testing import ScriptedEncoder, ScriptedLLM, check_llm, check_method, check_retriever
 from knowhalu.types import Passage, Sample
 from tests.support.fake_server import FakeServer, running

@@ -10,7 +10,7 @@ from knowhalu.calibration.run_settings import ALL_STAGES_FLAGS
 from knowhalu.calibration.tunable import RowIndices, VerdictLines, make_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
-from knowhalu.methods.baselines.lexical import rule_for_type
+from knowhalu.methods.baselines.rules import rule_for_type
 from knowhalu.methods.cascade import ENCODER_STAGE, LLM_STAGE, RULES_STAGE
 
 RULE_NAMES = ("copied", "dates", "numbers", "names")

@@ -9,10 +9,8 @@ from pydantic import ValidationError
 from knowhalu.build import reasoners_of, stage_settings
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.options import LexicalOptions
-from knowhalu.methods.cascade import CascadeOptions
-from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
+from knowhalu.methods.options import CascadeOptions, FactoredOptions, LexicalOptions
 from knowhalu.registry import method_card
 from knowhalu.settings import Settings, refuse_foreign_code
 

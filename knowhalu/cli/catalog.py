@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import click
 from pydantic import BaseModel
@@ -12,10 +12,10 @@ from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.table import Table
 
-from knowhalu.cli.options import make_settings, with_settings
+from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.profiles import toml_value
-from knowhalu.registry import MethodCard, all_methods, method_card
+from knowhalu.registry import MethodCard, all_methods, ignored_extensions, method_card
 from knowhalu.settings import Settings
 
 NO_REASONER = "none: a rule"
@@ -34,6 +34,8 @@ def methods(name: str | None, as_json: bool) -> None:
         _show_table(make_console(), cards)
         for error in errors:
             click.echo(f"not listed: {error}")
+        for line in ignored_extensions("methods"):
+            click.echo(line)
     else:
         click.echo(describe_method(name, cards[name]))
 
@@ -91,12 +93,12 @@ def _fields(name: str, card: MethodCard) -> dict[str, Any]:
 
 @click.command()
 @with_settings
-def settings(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
+def settings(**given: Unpack[SettingOptions]) -> None:
     """Print all settings with their descriptions, as a TOML file to start from.
 
     With --settings or --set, the values are those of a run with these options.
     """
-    click.echo(render_settings(make_settings(settings_file, pairs)), nl=False)
+    click.echo(render_settings(make_settings(given)), nl=False)
 
 
 def render_settings(tree: Settings) -> str:
@@ -115,11 +117,11 @@ def settings_as_toml(group: BaseModel, names: list[str]) -> str:
     """Return settings of a group as TOML lines, each with its description."""
     lines = []
     for name in names:
-        note = _note(type(group).model_fields[name])
-        if note:
+        if note := _note(type(group).model_fields[name]):
             lines.append(f"# {note}")
         value = getattr(group, name)
-        lines.append(f"# {name} =" if value is None else f"{name} = {_toml(value)}")
+        value = value.value if isinstance(value, Enum) else str(value) if isinstance(value, Path) else value
+        lines.append(f"# {name} =" if value is None else f"{name} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -138,9 +140,3 @@ def _choices(annotation: Any) -> list[str]:
     if str in get_args(annotation):  # one of these choices, or another name
         return [choice for member in get_args(annotation) for choice in _choices(member)]
     return [json.dumps(choice) for choice in get_args(annotation) if isinstance(choice, str)]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Enum):
-        value = value.value
-    return toml_value(str(value) if isinstance(value, Path) else value)

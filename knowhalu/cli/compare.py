@@ -1,33 +1,34 @@
-"""`knowhalu compare`: several methods on the same labelled rows."""
+"""`knowhalu compare`, `calibrate` and `report`: work on labelled rows, and pages of finished runs."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
-from click.exceptions import Exit
 
-from knowhalu.cli.main import EXIT_INTERRUPTED
+from knowhalu.cli.main import exit_on_interrupt
 from knowhalu.cli.options import (
     FILE_PATH,
+    SettingOptions,
+    make_settings,
     setting_pairs,
     with_cache,
     with_fitted,
     with_index,
+    with_method,
     with_restart,
     with_settings,
 )
+from knowhalu.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
-    from knowhalu.batch import RunProgress
-    from knowhalu.cli.tables import PlainProgress
-    from knowhalu.evaluation.runs import Comparison, MethodResult
-    from knowhalu.evaluation.tables import ResultTable
+    from knowhalu.calibration.objectives import Aim, Goal
+    from knowhalu.evaluation.runs import Comparison
+    from knowhalu.methods.common.calibrated import ScalingKind
 
-MAX_WIDTH = 10_000
+OUTPUT_PATH = click.Path(dir_okay=False, path_type=Path)
+SHARE_RANGE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 @click.command()
@@ -53,21 +54,9 @@ MAX_WIDTH = 10_000
 @with_cache
 @with_settings
 def compare(
-    input: Path,
-    methods: tuple[str, ...],
-    folder: Path | None,
-    fit: Path | None,
-    reasoner: str | None,
-    limit: int | None,
-    profile: Path | None,
-    allow_fitted: bool,
-    index: Path | None,
-    all_figures: bool,
-    restart: bool,
-    no_cache: bool,
-    settings_file: Path | None,
-    pairs: tuple[str, ...],
-) -> None:
+    input: Path, methods: tuple[str, ...], folder: Path | None, fit: Path | None, limit: int | None, all_figures: bool,
+    restart: bool, **given: Unpack[SettingOptions],
+) -> None:  # fmt: skip
     """Run several methods on the labelled rows of IN and compare them, also with rules on length and word overlap alone.
 
     Write a method as [NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], for example
@@ -75,30 +64,26 @@ def compare(
     was calibrated for. The folder holds the outcomes of each method in a file, so that the same command resumes a stopped run.
     """
     from knowhalu.cli.show import make_console
+    from knowhalu.cli.tables import ProgressLines
     from knowhalu.evaluation.compare import compare as run_comparison
     from knowhalu.evaluation.method_specs import parse_specs
     from knowhalu.evaluation.result_tables import write_results
 
-    console = make_console()
     folder = folder or Path(f"{input.name.removesuffix('.gz').removesuffix('.jsonl').removesuffix('.json')}.compare")
-    progress = ProgressLines(make_console(stderr=True))
-    try:
+    hint = f"interrupted: finished outcomes are kept in {folder}. The same command resumes the run."
+    with exit_on_interrupt(hint):
         comparison = run_comparison(
-            input, parse_specs(methods), folder, file=settings_file, fit=fit, limit=limit, restart=restart, progress=progress,
-            pairs=setting_pairs(
-                pairs, index, no_cache=no_cache, reasoner=reasoner, profile=profile, allow_fitted=allow_fitted
-            ),
+            input, parse_specs(methods), folder, file=given["settings_file"], fit=fit, limit=limit, restart=restart,
+            pairs=setting_pairs(given), progress=ProgressLines(make_console(stderr=True)),
         )  # fmt: skip
-    except KeyboardInterrupt as error:
-        click.echo(f"interrupted: finished outcomes are kept in {folder}. The same command resumes the run.", err=True)
-        raise Exit(EXIT_INTERRUPTED) from error
     paths = write_results(comparison, folder)
-    show_comparison(console, comparison, all_figures=all_figures)
+    show_comparison(make_console(), comparison, all_figures=all_figures)
     click.echo(f"written: {', '.join(map(str, paths))}")
 
 
 def show_comparison(console: "Console", comparison: "Comparison", *, all_figures: bool = False) -> None:
     """Print the tables of a comparison, the commonest failures, and notes on the figures."""
+    from knowhalu.cli.tables import show_tables
     from knowhalu.evaluation.result_tables import make_notes, make_tables
 
     show_tables(console, make_tables(comparison), comparison.results, all_figures=all_figures)
@@ -106,60 +91,101 @@ def show_comparison(console: "Console", comparison: "Comparison", *, all_figures
         console.print(line, style="dim")
 
 
-def show_tables(
-    console: "Console", tables: Iterable["ResultTable"], results: Iterable["MethodResult"], *, all_figures: bool = False
-) -> None:
-    """Print tables, and the commonest failures of each method.
+@click.command()
+@click.argument("input", metavar="LABELLED", type=FILE_PATH)
+@click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="TOML file for the profile.")
+@with_method
+@with_index
+@click.option("--outcomes", type=FILE_PATH, help="Outcomes of `knowhalu detect` on these rows, which are then not checked again.")
+@click.option("--goal", type=click.Choice(["average"]), help="Choose the threshold of P(hallucinated) with the best Avg Acc.")
+@click.option("--target-precision", "precision", type=SHARE_RANGE, help="Flag as many rows as this precision allows.")
+@click.option(
+    "--max-abstain",
+    "abstain",
+    type=SHARE_RANGE,
+    help="Leave at most this share of the rows inconclusive, the least certain ones.",
+)
+@click.option("--max-risk", "risk", type=SHARE_RANGE, help="For a cascade: the highest error rate at which a stage decides.")
+@click.option(
+    "--scaling", type=click.Choice(["none", "temperature", "platt", "isotonic"]), default="none", show_default=True,
+    help="How to calibrate P(hallucinated).",
+)  # fmt: skip
+@click.option("--by-set", is_flag=True, help="Choose separately for every set (meta.set) with enough rows.")
+@with_restart
+@with_cache
+@with_settings
+def calibrate(
+    input: Path, output: Path, outcomes: Path | None, goal: str | None, precision: float | None, abstain: float | None,
+    risk: float | None, scaling: "ScalingKind", by_set: bool, restart: bool, **given: Unpack[SettingOptions],
+) -> None:  # fmt: skip
+    """Choose thresholds on the labelled rows of LABELLED, and estimate by cross-validation how well they generalise.
 
-    Extra tables of all rows are printed where they fit the terminal; `all_figures` prints all of them.
+    Without a goal, it chooses KnowHalu's base form, delta1 and delta2, Factored Verification's theta, a cascade's rules and band,
+    and for any other method the threshold of P(hallucinated). Outcomes are stored next to the profile, so that a resumed run or
+    another goal checks no row twice. Apply the profile with --profile in check, detect and compare.
     """
-    from knowhalu.cli.show import shorten_text
+    from knowhalu.calibration.calibrate import calibrate as run_calibration
+    from knowhalu.calibration.report import describe_choice, make_notes, make_tables, write_calibration
+    from knowhalu.cli.show import make_console, shorten_text
+    from knowhalu.cli.tables import RESUME_HINT, show_progress, terminal_table
 
-    omitted = 0
-    for table in tables:
-        layout = terminal_table(table)
-        if table.extra and not all_figures and (table.parts or not fits_console(layout, console)):
-            omitted += 1
-            continue
-        console.print(layout)
+    console, settings = make_console(), make_settings(given)
+    chosen = _goal(goal, precision=precision, abstain=abstain, risk=risk)
+    stored = outcomes or output.with_suffix(".outcomes.jsonl")
+    with exit_on_interrupt(RESUME_HINT.format(stored)), show_progress(make_console(stderr=True)) as progress:
+        calibration = run_calibration(
+            input, output, settings, goal=chosen, scaling=scaling, by_set=by_set, outcomes=outcomes, restart=restart,
+            progress=progress,
+        )  # fmt: skip
+    for line in describe_choice(calibration):
+        console.print(shorten_text(line, 600))
+    for table in make_tables(calibration):
         console.print()
-    for result in results:
-        for reason, count in list(result.failures.items())[:2]:
-            console.print(f"{shorten_text(result.name, 40)}: {count:,} x {shorten_text(reason, 240)}", style="magenta")
-    if omitted:
-        console.print(f"{omitted} more tables: use --all-figures, or see comparison.md in the folder.", style="dim")
+        console.print(terminal_table(table))
+    for line in make_notes(calibration):
+        console.print(line, style="dim")
+    click.echo(f"written: {output}, {write_calibration(calibration, output)}; outcomes: {stored}")
 
 
-def terminal_table(table: "ResultTable") -> "Table":
-    """Lay out a table for the terminal."""
-    from rich.table import Table
+def _goal(goal: str | None, **shares: float | None) -> "Goal | None":
+    """Return the goal of the options, if any; raises InputError for several."""
+    from knowhalu.calibration.objectives import Goal
 
-    from knowhalu.cli.show import shorten_text
-
-    layout = Table(title=shorten_text(table.title, 200), title_justify="left", box=None, pad_edge=False)
-    for i, name in enumerate(table.head):
-        layout.add_column(shorten_text(name, 60), justify="right" if i else "left", no_wrap=not i)
-    for row in table.rows:
-        layout.add_row(*(shorten_text(cell, 60) for cell in row))
-    return layout
+    aims: dict[str, Aim] = {"precision": "precision", "abstain": "abstain", "risk": "risk"}
+    given = [Goal("average")] if goal else []
+    given += [Goal(aims[name], share) for name, share in shares.items() if share is not None]
+    if len(given) > 1:
+        raise InputError(f"several goals are given: {'; '.join(map(str, given))}. Keep one of them.")
+    return given[0] if given else None
 
 
-def fits_console(table: "Table", console: "Console") -> bool:
-    """Return whether a table fits the console without breaking a cell."""
-    return console.measure(table, options=console.options.update(max_width=MAX_WIDTH)).maximum <= console.width
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--out", "-o", "output", required=True, type=OUTPUT_PATH, help="HTML file of the page.")
+@click.option("--rows", type=FILE_PATH, help="The checked rows, if RUN is an outcome file or the rows have moved.")
+@click.option("--profile", type=FILE_PATH, help="A profile of `knowhalu calibrate`, whose grid is drawn.")
+@click.option("--items", type=click.IntRange(min=0), default=300, show_default=True, help="Number of outcomes shown in full.")
+@click.option("--title", default="", help="Title of the page; default: the names of the runs.")
+@click.option("--markdown", type=OUTPUT_PATH, help="Also write the content as Markdown.")
+@click.option("--json", "as_json", type=OUTPUT_PATH, help="Also write the content as JSON.")
+def report(
+    runs: tuple[Path, ...], output: Path, rows: Path | None, profile: Path | None, items: int, title: str,
+    markdown: Path | None, as_json: Path | None,
+) -> None:  # fmt: skip
+    """Write finished runs as one page: figures, curves, cost, and items with their evidence.
 
+    RUN is a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`. The page is a single
+    file that needs no network. Figures cover all rows; the items are a sample that begins with wrong verdicts.
+    """
+    from knowhalu.report.chart_data import read_grids
+    from knowhalu.report.content import input_paths, make_report
+    from knowhalu.report.stored_results import find_runs
+    from knowhalu.report.write import check_outputs, write_reports
 
-class ProgressLines:
-    """Lines of progress, each with the name of its method."""
-
-    def __init__(self, console: "Console") -> None:
-        self.console = console
-        self._by_method: dict[str, PlainProgress] = {}
-
-    def __call__(self, name: str, progress: "RunProgress") -> None:
-        """Print a line, unless the last one of the method is recent."""
-        from knowhalu.cli.tables import PlainProgress
-
-        if name not in self._by_method:
-            self._by_method[name] = PlainProgress(self.console, before=f"{name}: ")
-        self._by_method[name](progress)
+    outputs = {"html": output, "markdown": markdown, "json": as_json}
+    given = {form: path for form, path in outputs.items() if path is not None}
+    finished = find_runs(runs, rows)
+    check_outputs(given, [*input_paths(finished), *([profile] if profile is not None else [])])
+    grids = read_grids(profile) if profile is not None else {}
+    write_reports(make_report(finished, title=title, grids=grids, items=items), given)
+    click.echo(f"written: {', '.join(map(str, given.values()))}")

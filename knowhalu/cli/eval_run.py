@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, Unpack
 
 import click
 from click.exceptions import Exit
@@ -11,90 +12,46 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from knowhalu.batch import RunProgress
-from knowhalu.cli.compare import ProgressLines, show_tables
-from knowhalu.cli.main import EXIT_ERROR, EXIT_INTERRUPTED
-from knowhalu.cli.options import setting_pairs
+from knowhalu.cli.main import EXIT_ERROR, exit_on_interrupt
+from knowhalu.cli.options import SettingOptions, setting_pairs
 from knowhalu.cli.show import make_console, shorten_text
+from knowhalu.cli.tables import ProgressLines, show_tables
 from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.files import data_files, is_saved_dataset, stem_of
 from knowhalu.datasets.loading import open_dataset, recognise_dataset
 from knowhalu.errors import InputError, KnowHaluError
-from knowhalu.evaluation.baselines import BaselineScores
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
 from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.result_tables import best_rule_cell, make_notes, make_tables, tables_as_markdown, write_results
 from knowhalu.evaluation.tables import ResultTable, format_percent
 
-
-@dataclass(frozen=True)
-class EvaluationJob:
-    """The options of an evaluation command, under their names."""
-
-    data: Path
-    methods: tuple[str, ...]
-    split: str | None
-    folder: Path
-    fit: Path | None
-    fit_split: str | None
-    limit: int | None
-    reasoner: str | None
-    index: Path | None
-    restart: bool
-    no_cache: bool
-    profile: Path | None
-    allow_fitted: bool
-    settings_file: Path | None
-    pairs: tuple[str, ...]
-
-    def run(self, card: str | DatasetCard, folder: Path, progress: ReportMethodProgress) -> DatasetEvaluation:
-        """Evaluate one data set, and write the results into a folder."""
-        evaluation = evaluate_dataset(
-            open_dataset(card, self.data, self.split),
-            self.data,
-            parse_specs(self.methods),
-            folder,
-            fit=FitSource(self.fit, self.fit_split),
-            file=self.settings_file,
-            limit=self.limit,
-            restart=self.restart,
-            progress=progress,
-            pairs=setting_pairs(
-                self.pairs,
-                self.index,
-                no_cache=self.no_cache,
-                reasoner=self.reasoner,
-                profile=self.profile,
-                allow_fitted=self.allow_fitted,
-            ),
-        )
-        write_results(evaluation, folder)
-        return evaluation
-
-    def of(self, data: Path) -> "EvaluationJob":
-        """Return the same job for other data."""
-        return replace(self, data=data)
+RESUME_HINT = "interrupted: finished outcomes are kept in {}. The same command resumes the evaluation."
+"""The last line of an interrupted evaluation, with its folder."""
 
 
-def evaluate_one(card: DatasetCard, job: EvaluationJob) -> None:
+def evaluate_one(card: DatasetCard, *, folder: Path, **given: Any) -> None:
     """Evaluate one data set, and print and write the results."""
-    folder = job.folder / card.name
-    with evaluation_hint_on_interrupt(folder):
-        evaluation = job.run(card, folder, ProgressLines(make_console(stderr=True)))
+    target = folder / card.name
+    with exit_on_interrupt(RESUME_HINT.format(target)):
+        evaluation = run_evaluation(card, target, ProgressLines(make_console(stderr=True)), **given)
     show_evaluation(make_console(), evaluation)
-    click.echo(f"written: {folder / 'comparison.json'}, {folder / 'comparison.md'}")
+    click.echo(f"written: {target / 'comparison.json'}, {target / 'comparison.md'}")
 
 
-@contextmanager
-def evaluation_hint_on_interrupt(folder: Path) -> Iterator[None]:
-    """End an interrupted evaluation with a line on how to resume it."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        click.echo(f"interrupted: finished outcomes are kept in {folder}. The same command resumes the evaluation.", err=True)
-        raise Exit(EXIT_INTERRUPTED) from error
+def run_evaluation(
+    card: str | DatasetCard, folder: Path, progress: ReportMethodProgress, *, data: Path, methods: tuple[str, ...],
+    split: str | None, fit: Path | None, fit_split: str | None, limit: int | None, restart: bool,
+    **given: Unpack[SettingOptions],
+) -> DatasetEvaluation:  # fmt: skip
+    """Evaluate one data set by the options of a command, and write the results into a folder."""
+    evaluation = evaluate_dataset(
+        open_dataset(card, data, split), data, parse_specs(methods), folder, fit=FitSource(fit, fit_split),
+        file=given["settings_file"], limit=limit, restart=restart, progress=progress, pairs=setting_pairs(given),
+    )  # fmt: skip
+    write_results(evaluation, folder)
+    return evaluation
 
 
 def show_evaluation(console: Console, evaluation: DatasetEvaluation) -> None:
@@ -106,18 +63,18 @@ def show_evaluation(console: Console, evaluation: DatasetEvaluation) -> None:
         console.print(f"warning: {line}", style="yellow")
 
 
-def evaluate_folder(job: EvaluationJob) -> None:
-    """Evaluate every file of a folder whose format is recognised; a file that fails does not stop the others."""
-    console = make_console()
-    sets, unknown, failed = find_known_files(job.data)
+def evaluate_folder(*, data: Path, folder: Path, **given: Any) -> None:
+    """Evaluate every file of the folder `data` whose format is recognised; a file that fails does not stop the others."""
+    sets, unknown, failed = find_known_files(data)
     evaluations: dict[str, DatasetEvaluation] = {}
-    with evaluation_hint_on_interrupt(job.folder), show_set_progress(make_console(stderr=True), len(sets)) as begin:
+    with exit_on_interrupt(RESUME_HINT.format(folder)), show_set_progress(make_console(stderr=True), len(sets)) as begin:
         for name, (path, kind) in sets.items():
             try:
-                evaluations[name] = job.of(path).run(kind, job.folder / name, begin(name))
+                evaluations[name] = run_evaluation(kind, folder / name, begin(name), data=path, **given)
             except KnowHaluError as error:
                 failed[name] = str(error)
-    _show(console, job.folder, evaluations)
+    if evaluations:
+        _show_overview(folder, evaluations)
     for path in unknown:
         click.echo(
             f"left out: {path}: its format is not recognised. Name its data set: knowhalu eval NAME --data {path}", err=True
@@ -164,11 +121,9 @@ def _places(folder: Path) -> list[Path]:
     return [*(f for f in data_files(folder) if f.name not in beside), *saved]
 
 
-def _show(console: Console, folder: Path, evaluations: Mapping[str, DatasetEvaluation]) -> None:
-    if not evaluations:
-        return
+def _show_overview(folder: Path, evaluations: Mapping[str, DatasetEvaluation]) -> None:
     overview = overview_table(evaluations)
-    show_tables(console, [overview], ())
+    show_tables(make_console(), [overview], ())
     path = folder / "overview.md"
     path.write_text(tables_as_markdown([overview], ()) + "\n", encoding="utf-8")
     click.echo(
@@ -179,23 +134,21 @@ def _show(console: Console, folder: Path, evaluations: Mapping[str, DatasetEvalu
 def overview_table(evaluations: Mapping[str, DatasetEvaluation]) -> ResultTable:
     """Lay out Avg Acc of every method on every set, with the scores of the trivial rules and the number of warnings."""
     head = ("", "rows", "method", "Avg Acc", "best rule", "length rule", "length-matched", "warnings")
-    rows = [
-        (name, f"{e.comparison.rows:,}", result.name, format_percent(result.figures["average"]), *_beside(e.beside[result.name]),
-         str(len(e.warnings)))
-        for name, e in evaluations.items() for result in e.comparison.results if result.name in e.asked
-    ]  # fmt: skip
+    rows: list[tuple[str, ...]] = []
+    for name, e in evaluations.items():
+        for result in e.comparison.results:
+            if result.name in e.asked:
+                rules, average = e.beside[result.name], format_percent(result.figures["average"])
+                trivial = best_rule_cell(rules), format_percent(rules.length_average), format_percent(rules.matched_average)
+                rows.append((name, f"{e.comparison.rows:,}", result.name, average, *trivial, str(len(e.warnings))))
     return ResultTable("Average accuracy", head, rows)
-
-
-def _beside(beside: BaselineScores) -> tuple[str, ...]:
-    return best_rule_cell(beside), format_percent(beside.length_average), format_percent(beside.matched_average)
 
 
 @contextmanager
 def show_set_progress(console: Console, sets: int) -> Iterator[Callable[[str], ReportMethodProgress]]:
     """Show bars of the sets and of the running method's rows on a terminal, and plain lines in a log."""
     if not console.is_terminal:
-        yield lambda name: _prefixed(ProgressLines(console), name)
+        yield partial(_prefixed_lines, console)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Bar(*columns, console=console) as bar:
@@ -213,8 +166,6 @@ def show_set_progress(console: Console, sets: int) -> Iterator[Callable[[str], R
         bar.update(all_, completed=sets)
 
 
-def _prefixed(lines: ProgressLines, name: str) -> ReportMethodProgress:
-    def report(method: str, progress: RunProgress) -> None:
-        lines(f"{name}: {method}", progress)
-
-    return report
+def _prefixed_lines(console: Console, name: str) -> ReportMethodProgress:
+    lines = ProgressLines(console)
+    return lambda method, progress: lines(f"{name}: {method}", progress)

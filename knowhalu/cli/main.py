@@ -2,6 +2,8 @@
 
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from typing import IO, Any, NoReturn
@@ -14,12 +16,12 @@ from knowhalu.errors import KnowHaluError
 
 COMMANDS = {
     "check": ("knowhalu.cli.check:check", "Check one answer, summary or claim, and show the evidence."),
-    "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; resumes a stopped run."),
-    "revise": ("knowhalu.cli.revise:revise", "Correct what the sources do not support, in one text or in every row of a file."),
+    "detect": ("knowhalu.cli.check:detect", "Check every row of a file; resumes a stopped run."),
+    "revise": ("knowhalu.cli.check:revise", "Correct what the sources do not support, in one text or in every row of a file."),
     "compare": ("knowhalu.cli.compare:compare", "Compare several methods on the same labelled rows, with intervals and tests."),
     "eval": ("knowhalu.cli.eval:evaluate", "Evaluate methods on published data sets, with trivial rules for comparison."),
-    "report": ("knowhalu.cli.report:report", "Write finished runs as one page: figures, curves, cost and items with evidence."),
-    "calibrate": ("knowhalu.cli.calibrate:calibrate", "Choose thresholds on your labelled rows and write them to a profile."),
+    "report": ("knowhalu.cli.compare:report", "Write finished runs as one page: figures, curves, cost and items with evidence."),
+    "calibrate": ("knowhalu.cli.compare:calibrate", "Choose thresholds on your labelled rows and write them to a profile."),
     "methods": ("knowhalu.cli.catalog:methods", "List the methods: what each one does, needs and costs."),
     "index": ("knowhalu.cli.index:index", "Build, inspect, search and verify indexes of your documents."),
     "prompts": ("knowhalu.cli.prompts:prompts", "Print the prompts that a language model receives, and validate your own."),
@@ -40,6 +42,16 @@ class UserError(click.ClickException):
         """Print the error to standard error."""
         line = " ".join(self.message.split("\n"))
         click.echo(f"{click.style('error:', fg='red', bold=True)} {line}", file=file or sys.stderr)
+
+
+@contextmanager
+def exit_on_interrupt(line: str) -> Iterator[None]:
+    """End a command that is interrupted with a line on how to continue it."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        click.echo(line, err=True)
+        raise Exit(EXIT_INTERRUPTED) from error
 
 
 class LazyGroup(click.Group):
@@ -73,12 +85,10 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error becomes one line and exit code 2."""
         try:
-            return super().invoke(ctx)
+            with exit_on_interrupt("interrupted"):
+                return super().invoke(ctx)
         except (click.ClickException, Exit, click.Abort, BrokenPipeError):
             raise
-        except KeyboardInterrupt as error:
-            click.echo("interrupted", err=True)
-            raise Exit(EXIT_INTERRUPTED) from error
         except Exception as error:  # noqa: BLE001 - no error may exit with 1, the code of a verdict
             _end(error, shows_all=ctx.params["traceback"])
 

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
@@ -11,85 +12,87 @@ if TYPE_CHECKING:
     from knowhalu.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+TEXT_NAMES = ("question", "answer", "summary", "claim", "documents", "knowledge")
 FILE_PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def with_settings(command: F) -> F:
-    """Add --settings and --set; the command receives `settings_file` and `pairs`."""
-    about = "Change one setting, such as engine.batch=16; may be repeated."
-    command = click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help=about)(command)
-    about = "A TOML file of settings; `knowhalu settings` prints one."
-    return click.option("--settings", "settings_file", type=FILE_PATH, help=about)(command)
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Add several options to a command, in their order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def with_text(command: F) -> F:
-    """Add the options for one text and its sources; the command receives them as keywords, for `sample_of`."""
-    for decorate in (
-        click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="A passage to check against; may be repeated."),
-        click.option(
-            "--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check against; may be repeated."
-        ),
-        click.option("--claim", help="The claim to check."),
-        click.option("--summary", help="The summary to check; give its source with --document."),
-        click.option("--answer", "-a", help="The answer to check."),
-        click.option("--question", "-q", help="The question of the answer."),
-    ):
-        command = decorate(command)
-    return command
+with_settings = with_options(
+    click.option(
+        "--settings", "settings_file", type=FILE_PATH, help="A TOML file of settings; `knowhalu settings` prints one."
+    ),
+    click.option(
+        "--set", "pairs", multiple=True, metavar="NAME=VALUE",
+        help="Change one setting, such as engine.batch=16; may be repeated.",
+    ),
+)  # fmt: skip
+with_method = with_options(
+    click.option("--method", "-m", metavar="NAME", help="The checking method; `knowhalu methods` lists them."),
+    click.option("--reasoner", metavar="NAME", help="The model that decides within the method: encoder or llm."),
+)
+with_index = click.option(
+    "--index", type=click.Path(file_okay=False, path_type=Path), help="Index folder to search for texts that bring no sources."
+)
+with_cache = click.option("--no-cache", is_flag=True, help="Neither use nor store cached replies of the language model.")
+with_restart = click.option(
+    "--restart", is_flag=True, help="Start again instead of resuming; the old outcomes are kept under another name."
+)
+with_profile = click.option(
+    "--profile", type=FILE_PATH, help="A profile of `knowhalu calibrate`: its method, thresholds and scaling."
+)
+with_fitted = with_options(
+    with_profile,
+    click.option("--allow-fitted", is_flag=True, help="Use the profile even on rows that it was fitted on."),
+)
 
 
-def with_index(command: F) -> F:
-    """Add --index; the command receives `index`."""
-    kind = click.Path(file_okay=False, path_type=Path)
-    return click.option("--index", type=kind, help="Index folder to search for texts that bring no sources.")(command)
+def with_text(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for one text and its sources; the command receives them as one mapping, `text`, for `sample_of`."""
+
+    @click.option("--question", "-q", help="The question of the answer.")
+    @click.option("--answer", "-a", help="The answer to check.")
+    @click.option("--summary", help="The summary to check; give its source with --document.")
+    @click.option("--claim", help="The claim to check.")
+    @click.option(
+        "--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check against; may be repeated."
+    )
+    @click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="A passage to check against; may be repeated.")
+    @wraps(command)
+    def run(**given: Any) -> Any:
+        return command(text={name: given.pop(name) for name in TEXT_NAMES}, **given)
+
+    return run
 
 
-def with_cache(command: F) -> F:
-    """Add --no-cache; the command receives `no_cache`."""
-    about = "Neither use nor store cached replies of the language model."
-    return click.option("--no-cache", is_flag=True, help=about)(command)
+class SettingOptions(TypedDict, total=False):
+    """The options from which a command's settings are made; they are named as in the command."""
+
+    settings_file: Path | None
+    pairs: tuple[str, ...]
+    method: str | None
+    reasoner: str | None
+    no_cache: bool
+    profile: Path | None
+    allow_fitted: bool
+    index: Path | None
 
 
-def with_restart(command: F) -> F:
-    """Add --restart; the command receives `restart`."""
-    about = "Start again instead of resuming; the old outcomes are kept under another name."
-    return click.option("--restart", is_flag=True, help=about)(command)
-
-
-def with_profile(command: F) -> F:
-    """Add --profile; the command receives `profile`."""
-    about = "A profile of `knowhalu calibrate`: its method, thresholds and scaling."
-    return click.option("--profile", type=FILE_PATH, help=about)(command)
-
-
-def with_fitted(command: F) -> F:
-    """Add --profile and --allow-fitted; the command receives `profile` and `allow_fitted`."""
-    about = "Use the profile even on rows that it was fitted on."
-    return with_profile(click.option("--allow-fitted", is_flag=True, help=about)(command))
-
-
-def with_method(command: F) -> F:
-    """Add --method and --reasoner; the command receives `method` and `reasoner`."""
-    about = "The model that decides within the method: encoder or llm."
-    command = click.option("--reasoner", metavar="NAME", help=about)(command)
-    about = "The checking method; `knowhalu methods` lists them."
-    return click.option("--method", "-m", metavar="NAME", help=about)(command)
-
-
-def setting_pairs(
-    pairs: tuple[str, ...],
-    index: Path | None = None,
-    *,
-    no_cache: bool = False,
-    method: str | None = None,
-    reasoner: str | None = None,
-    profile: Path | None = None,
-    allow_fitted: bool = False,
-) -> tuple[str, ...]:
+def setting_pairs(given: SettingOptions) -> tuple[str, ...]:
     """Return a command's options as pairs like those of --set; raises SettingsError where two of them contradict each other."""
     from knowhalu.errors import SettingsError
 
-    for name, value in (("method", method), ("reasoner", reasoner)):
+    pairs = given.get("pairs", ())
+    for name, value in (("method", given.get("method")), ("reasoner", given.get("reasoner"))):
         if value is None:
             continue
         for pair in pairs:
@@ -97,19 +100,19 @@ def setting_pairs(
             if key.strip() == name and other.strip().strip("\"'") != value:
                 raise SettingsError(f"--{name} {value} and --set {pair} contradict each other. Keep one of them")
         pairs = (*pairs, f"{name}={json.dumps(value)}")
-    if no_cache:
+    if given.get("no_cache"):
         pairs = (*pairs, "llm.cache=false")
-    if profile is not None:
+    if (profile := given.get("profile")) is not None:
         pairs = (*pairs, f"profile={json.dumps(str(profile), ensure_ascii=False)}")
-    if allow_fitted:
+    if given.get("allow_fitted"):
         pairs = (*pairs, "allow_fitted=true")
-    if index is not None:
+    if (index := given.get("index")) is not None:
         pairs = (*pairs, f"retrieval.index={json.dumps(str(index), ensure_ascii=False)}")
     return pairs
 
 
-def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None, **given: Any) -> "Settings":
-    """Load the settings of a command from a file, pairs, and options as in `setting_pairs`; raises SettingsError."""
+def make_settings(given: SettingOptions) -> "Settings":
+    """Load the settings of a command from its file, its pairs and its other options; raises SettingsError."""
     from knowhalu.profiles import load_settings
 
-    return load_settings(file, setting_pairs(pairs, index, **given))
+    return load_settings(given.get("settings_file"), setting_pairs(given))

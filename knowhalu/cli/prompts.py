@@ -58,30 +58,26 @@ def _check_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
 )
 @click.option("--formulation", type=click.Choice(FORMULATIONS), default="combined", show_default=True)
 @click.option("--prompts", "folder", type=FOLDER_PATH, help="Your folder of prompts; its files replace the packaged ones.")
-def show(name: str, form: str, formulation: str, folder: Path | None, **given: Any) -> None:
+def show(name: str, form: str, formulation: str, folder: Path | None, text: dict[str, Any]) -> None:
     """Print the prompt NAME (extract, query, knowledge or judge) as a model receives it for the given text.
 
     Without a text, an example is used; the steps of a check, which only a run knows, are placeholders. The files of the prompt
     and the length of its fixed part are printed to standard error. Prompts of other methods (such as conli/sentence) are printed
     with their placeholders.
     """
+    prompt = load_prompt(name, folder)
     family, _, name = name.rpartition("/")
+    sample = sample_of(text) if any(text.values()) else DEFAULT_SAMPLES[Task.QA]
     if family != KNOWHALU_FAMILY:
-        prompt = load_prompt(f"{family}/{name}", folder)
-        task = (sample_of(given) if any(given.values()) else DEFAULT_SAMPLES[Task.QA]).task
-        chosen = prompt.settled(task, form, formulation)
+        chosen = prompt.settled(sample.task, form, formulation)
         click.echo(sanitize(chosen.settled(**{hole: PromptText(f"${hole}") for hole in chosen.holes}).fixed))
         click.echo(str(prompt.file), err=True)
         return
-    any_given = any(value for value in given.values())
-    sample = sample_of(given) if any_given else DEFAULT_SAMPLES[Task.QA]
-    request = render_request(
-        KnowHaluPromptBook(LLMOptions(prompts=folder), cast(Formulation, formulation)), name, sample, KnowledgeForm(form)
-    )
+    book = KnowHaluPromptBook(LLMOptions(prompts=folder), cast(Formulation, formulation))
+    request = render_request(book, name, sample, KnowledgeForm(form))
     click.echo(sanitize(request.prompt))
-    file = load_prompt(f"{KNOWHALU_FAMILY}/{name}", folder).file
     examples = examples_file(Task.QA if name == "extract" else sample.task, folder)
-    click.echo(f"{file} with {examples}", err=True)
+    click.echo(f"{prompt.file} with {examples}", err=True)
     stops = " ".join(repr(s) for s in request.stop)
     click.echo(
         f"{request.fixed:,} of {len(request.prompt):,} characters are the same for every text; "
@@ -105,8 +101,8 @@ def render_request(book: KnowHaluPromptBook, name: str, sample: Sample, form: Kn
 
 def _passages(sample: Sample) -> tuple[Passage, ...]:
     known = [Passage(id=str(i), text=text) for i, text in enumerate(sample.knowledge, 1)]
-    found = [Passage(id=f"{d.id}#{c.start}", text=c.text, title=d.title) for d in sample.documents for c in chunks(d.text)]
-    return (*known, *found[:3]) or (Passage(id="1", title="(title)", text="(a retrieved passage)"),)
+    passages = [Passage(id=f"{d.id}#{c.start}", text=c.text, title=d.title) for d in sample.documents for c in chunks(d.text)]
+    return (*known, *passages[:3]) or (Passage(id="1", title="(title)", text="(a retrieved passage)"),)
 
 
 class PromptFault(NamedTuple):
@@ -155,11 +151,11 @@ def examine_prompts(folder: Path | None) -> Iterator[str | PromptFault]:
 
 def _families() -> dict[str, set[str]]:
     """Return the reasoners that use each family of prompts, except KnowHalu's, which is rendered in full."""
-    found = {REVISION_FAMILY: {REWRITERS["llm"]}}
+    families = {REVISION_FAMILY: {REWRITERS["llm"]}}
     for card in METHODS.values():
         if "llm" in card.reasoners and card.options != KNOWHALU_FAMILY and not card.stages:
-            found.setdefault(card.options, set()).add(card.reasoners["llm"])
-    return dict(sorted(found.items()))
+            families.setdefault(card.options, set()).add(card.reasoners["llm"])
+    return dict(sorted(families.items()))
 
 
 def _family(family: str, reasoners: set[str], folder: Path | None) -> str | PromptFault:
@@ -189,12 +185,14 @@ def _rendered(folder: Path | None) -> str | PromptFault:
 
 
 def _unused(folder: Path) -> Iterator[PromptFault]:
-    packaged = packaged_folder()
-    known = sorted(f.relative_to(packaged).as_posix() for ending in ("*.txt", "*.toml") for f in packaged.rglob(ending))
-    files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
-    for file in files:
-        name = file.relative_to(folder).as_posix()
+    known = sorted(_prompt_files(packaged_folder()))
+    for name, file in sorted(_prompt_files(folder).items(), key=lambda item: item[1]):
         if name not in known:
             near = get_close_matches(name, known, 1, cutoff=0.5)
             remedy = f"Did you mean {near[0]}?" if near else f"The names are: {', '.join(known)}."
             yield PromptFault(f"{file}: nothing uses a file of this name. {remedy}")
+
+
+def _prompt_files(folder: Path) -> dict[str, Path]:
+    """Return the files of prompts and of examples, by their names in the folder."""
+    return {f.relative_to(folder).as_posix(): f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending)}

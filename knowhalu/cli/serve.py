@@ -15,14 +15,15 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 from urllib.parse import urlsplit
 
 import click
 from click.exceptions import Exit
 
-from knowhalu.cli.options import make_settings, with_settings
-from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError
+from knowhalu.cli.main import EXIT_INTERRUPTED
+from knowhalu.cli.options import SettingOptions, make_settings, with_settings
+from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError, hide_password
 from knowhalu.llm.options import LLMOptions
 from knowhalu.text.sentences import sanitize
 
@@ -35,6 +36,14 @@ MAX_LOG_LINES = 20
 REQUEST_SECONDS = 5.0
 MAX_REPLY_BYTES = 2**20
 UNAUTHORIZED_STATUS = (401, 403)
+MAX_CONTEXT_TOKENS = 16_384
+"""A context that fits every prompt; a longer one only takes memory from the cache of prefixes."""
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
+    "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1",
+}  # fmt: skip
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
+STATUS_SECONDS = 15.0
 END_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals that end a program beside that of Ctrl-C; SIGHUP is sent when the terminal is closed."""
 
@@ -132,18 +141,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-MAX_CONTEXT_TOKENS = 16_384
-"""A context that fits every prompt; a longer one only takes memory from the cache of prefixes."""
-ENVIRONMENT = {
-    "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
-    "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1",
-}  # fmt: skip
-LOCAL_HOSTS = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
-EXIT_INTERRUPTED = 130
-STATUS_SECONDS = 15.0
-
-
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command()
 @click.argument("model")
 @click.argument("further", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM OPTIONS]")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; by default that of llm.url.")
@@ -158,17 +156,20 @@ STATUS_SECONDS = 15.0
 @click.option("--verbose", "-v", is_flag=True, help="Show the server's own log.")
 @with_settings
 def serve_model(
-    model: str, further: tuple[str, ...], port: int | None, only_print: bool, verbose: bool, settings_file: Path | None,
-    pairs: tuple[str, ...], **given: str | float | bool | None,
+    model: str, further: tuple[str, ...], port: int | None, name: str | None, max_length: int | None, gpu_memory: float | None,
+    tensor_parallel: int | None, deterministic: bool, only_print: bool, verbose: bool, **given: Unpack[SettingOptions],
 ) -> None:  # fmt: skip
     """Print the vLLM command for this use, run it, and report when the server answers.
 
     MODEL is the folder of a model on this machine; nothing is downloaded. Arguments after -- are passed to vLLM.
     """
-    options = make_settings(settings_file, pairs).llm
+    options = make_settings(given).llm
     host, default_port = _local_address(options.url)
-    name = str(given.pop("name") or Path(os.path.abspath(Path(model).expanduser())).name)
-    options = options.model_copy(update={option: value for option, value in given.items() if value})
+    name = name or Path(os.path.abspath(Path(model).expanduser())).name
+    chosen = {
+        "max_length": max_length, "gpu_memory": gpu_memory, "tensor_parallel": tensor_parallel, "deterministic": deterministic,
+    }  # fmt: skip
+    options = options.model_copy(update={option: value for option, value in chosen.items() if value})
     address = (host, port or default_port)
     command = serve_command(model, name, address, options, further)
     environment = dict(ENVIRONMENT, **({"VLLM_BATCH_INVARIANT": "1"} if options.deterministic else {}))
@@ -210,13 +211,14 @@ def _context_length(model: str) -> int | None:
 
 
 def _local_address(url: str) -> tuple[str, int]:
+    shown = hide_password(url)
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise SettingsError(f"llm.url: {url} is not an address ({error}); write it as http://127.0.0.1:PORT/v1") from error
+        raise SettingsError(f"llm.url: {shown} is not an address ({error}); write it as http://127.0.0.1:PORT/v1") from error
     if host not in LOCAL_HOSTS:
-        raise SettingsError(f"llm.url: {url} is not on this machine; set it to http://127.0.0.1:PORT/v1 to serve here")
+        raise SettingsError(f"llm.url: {shown} is not on this machine; set it to http://127.0.0.1:PORT/v1 to serve here")
     return host or LOCAL_HOSTS[0], port or 80
 
 
@@ -263,15 +265,16 @@ def _report_ready(served: ServedModels, name: str, url: str, variable: str) -> N
 
 def _wait_until_ready(server: ServerProcess, client: "httpx2.Client", url: str) -> ServedModels:
     """Wait until the server is up, and report the time waited at intervals."""
-    start = reported = time.monotonic()
+    start, live = time.monotonic(), sys.stderr.isatty()
+    reported = start
     while (served := list_models(client, url)) is None:
         if server.poll() is not None:
             raise _exit_error(server)
-        if time.monotonic() - reported >= (1.0 if sys.stderr.isatty() else STATUS_SECONDS):
+        if time.monotonic() - reported >= (1.0 if live else STATUS_SECONDS):
             reported = time.monotonic()
             line = f"waiting for {url}: {reported - start:.0f} s"
-            click.echo(f"\r{line} " if sys.stderr.isatty() else line, nl=not sys.stderr.isatty(), err=True)
-    if sys.stderr.isatty():
+            click.echo(f"\r{line} " if live else line, nl=not live, err=True)
+    if live:
         click.echo(err=True)
     return served
 

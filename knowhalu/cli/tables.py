@@ -1,21 +1,30 @@
-"""Tables and progress lines of runs over many rows."""
+"""Tables and progress of runs over many rows."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
 from knowhalu.batch import RunProgress, RunSummary
 from knowhalu.cli.show import shorten_text
+from knowhalu.errors import counted
 from knowhalu.evaluation.metrics import Score, ThresholdRule
+from knowhalu.evaluation.runs import MethodResult
+from knowhalu.evaluation.tables import ResultTable
 
 MAX_REASONS = 8
+MAX_WIDTH = 10_000
+RESUME_HINT = "interrupted: finished rows are kept in {}. Run the same command again to continue."
+"""The last line of an interrupted job, with the file of its outcomes."""
 
 
 def show_summary(console: Console, summary: RunSummary, did: str = "checked") -> None:
     """Print the counts of a run, its failures by reason, and the scores if there were gold labels."""
-    table = Table(title=f"{summary.samples:,} samples", title_justify="left", box=None, show_header=False, pad_edge=False)
+    table = Table(title=counted(summary.samples, "sample"), title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
     table.add_column(justify="right")
@@ -29,14 +38,15 @@ def show_summary(console: Console, summary: RunSummary, did: str = "checked") ->
     for reason, count in list(summary.failures.items())[:MAX_REASONS]:
         console.print(f"  {count:,} x {shorten_text(reason, 160)}", style="magenta")
     if len(summary.failures) > MAX_REASONS:
-        console.print(f"  and {len(summary.failures) - MAX_REASONS} other reasons")
+        console.print(f"  and {counted(len(summary.failures) - MAX_REASONS, 'other reason')}")
     kept = f"; {summary.kept:,} were finished before" if summary.kept else ""
     console.print(f"{summary.samples - summary.kept:,} {did} in {format_duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
     if summary.score is not None:
         console.print()
         show_scores(console, {"all": summary.score}, summary.length)
         if summary.failed:
-            console.print(f"{summary.failed:,} samples without a verdict are not in this score.")
+            verb = "is" if summary.failed == 1 else "are"
+            console.print(f"{counted(summary.failed, 'sample')} without a verdict {verb} not in this score.")
 
 
 def show_scores(console: Console, scores: Mapping[str, Score], length: ThresholdRule | None) -> None:
@@ -55,6 +65,44 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: Threshold
     console.print("An abstention counts as neither (+: among hallucinated rows, -: among faithful rows).")
     if length is not None:
         console.print("'length alone' is fitted on these same rows: an upper bound of what length gives here.")
+
+
+def _cells(score: Score) -> list[str]:
+    rates = (score.tpr, score.tnr, score.average, score.arp, score.arn)
+    return [f"{score.positives:,}", f"{score.negatives:,}", *map(format_share, rates)]
+
+
+def show_tables(
+    console: Console, tables: Iterable[ResultTable], results: Iterable[MethodResult], *, all_figures: bool = False
+) -> None:
+    """Print tables, and the commonest failures of each method.
+
+    Extra tables of all rows are printed where they fit the terminal; `all_figures` prints all of them.
+    """
+    omitted = 0
+    for table in tables:
+        layout = terminal_table(table)
+        width = console.measure(layout, options=console.options.update(max_width=MAX_WIDTH)).maximum
+        if table.extra and not all_figures and (table.parts or width > console.width):
+            omitted += 1
+            continue
+        console.print(layout)
+        console.print()
+    for result in results:
+        for reason, count in list(result.failures.items())[:2]:
+            console.print(f"{shorten_text(result.name, 40)}: {count:,} x {shorten_text(reason, 240)}", style="magenta")
+    if omitted:
+        console.print(f"{counted(omitted, 'more table')}: use --all-figures, or see comparison.md in the folder.", style="dim")
+
+
+def terminal_table(table: ResultTable) -> Table:
+    """Lay out a table for the terminal."""
+    layout = Table(title=shorten_text(table.title, 200), title_justify="left", box=None, pad_edge=False)
+    for i, name in enumerate(table.head):
+        layout.add_column(shorten_text(name, 60), justify="right" if i else "left", no_wrap=not i)
+    for row in table.rows:
+        layout.add_row(*(shorten_text(cell, 60) for cell in row))
+    return layout
 
 
 def format_share(value: float | None) -> str:
@@ -95,6 +143,33 @@ def progress_line(progress: RunProgress) -> str:
     return f"{progress.done:,} of {progress.total:,} ({percent:.1%}), {progress.rate:.1f}/s{eta}{failed}"
 
 
-def _cells(score: Score) -> list[str]:
-    rates = (score.tpr, score.tnr, score.average, score.arp, score.arn)
-    return [f"{score.positives:,}", f"{score.negatives:,}", *map(format_share, rates)]
+@contextmanager
+def show_progress(console: Console) -> Iterator[Callable[[RunProgress], None]]:
+    """Show a bar on a terminal, and plain lines in a log."""
+    if not console.is_terminal:
+        yield PlainProgress(console)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
+    with Bar(*columns, console=console) as bar:
+        task = bar.add_task("", total=None, rate="reading and validating")
+
+        def report(p: RunProgress) -> None:
+            left = f"{format_duration((p.total - p.done) / p.rate)} left" if p.rate > 0 else ""
+            failed = f", {p.failed:,} without a verdict" if p.failed else ""
+            bar.update(task, total=p.total, completed=p.done, rate=f"{p.rate:.1f}/s, {left}{failed}, taken")
+
+        yield report
+
+
+class ProgressLines:
+    """Lines of progress, each with the name of its method."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._by_method: dict[str, PlainProgress] = {}
+
+    def __call__(self, name: str, progress: RunProgress) -> None:
+        """Print a line, unless the last one of the method is recent."""
+        if name not in self._by_method:
+            self._by_method[name] = PlainProgress(self.console, before=f"{name}: ")
+        self._by_method[name](progress)

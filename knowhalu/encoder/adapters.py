@@ -1,18 +1,19 @@
-"""Embedders and rerankers of other libraries, for any local folder that these can read.
+"""Encoders, embedders and rerankers of other libraries, for any local folder that these can read.
 
-Nothing is downloaded or unpickled, and no code in a folder is run.
+Nothing is downloaded or unpickled, and no code in a folder is run. A library is imported only where a model of it is loaded.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from knowhalu.encoder.device import Precision, choose_device, in_one_thread
 from knowhalu.errors import MissingExtra, ModelError
@@ -56,6 +57,24 @@ def refuse_unsafe(folder: Path) -> None:
             raise ModelError(f"{modules}: the module {name!r} is code outside the library, which is never run. Use another model")
 
 
+def _load_by_library(
+    kind: Literal["SentenceTransformer", "CrossEncoder", "MultiVectorEncoder"], folder: Path, precision: Precision, device: str
+) -> Any:
+    """Load a folder by a class of sentence-transformers; raises ModelError where the folder is unsafe or unusable."""
+    refuse_unsafe(folder)
+    go_offline()
+    import sentence_transformers
+
+    dtype, place = choose_device(precision, device)
+    options = {"dtype": dtype, "use_safetensors": True}
+    try:
+        return getattr(sentence_transformers, kind)(
+            str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
+        )
+    except Exception as error:  # the library raises any exception of its parts
+        raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
+
+
 def _normalize(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
     rows = np.ascontiguousarray(vectors, dtype=np.float32).reshape(len(texts), dimension)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
@@ -69,19 +88,8 @@ class SentenceTransformerEmbedder:
     def __init__(
         self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
     ) -> None:
-        refuse_unsafe(folder)
-        go_offline()
-        from sentence_transformers import SentenceTransformer
-
-        dtype, place = choose_device(precision, device)
+        self._model = _load_by_library("SentenceTransformer", folder, precision, device)
         self.folder, self.name, self.query_prefix = folder, folder.resolve().name, query_prefix
-        options = {"dtype": dtype, "use_safetensors": True}
-        try:
-            self._model = SentenceTransformer(
-                str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
-            )
-        except Exception as error:  # the library raises any exception of its parts
-            raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
         self.dimension = len(self._model.encode(["dimension"])[0])
         prompts = getattr(self._model, "prompts", None) or {}
         self.symmetric = not query_prefix and not any(prompts.values())
@@ -145,6 +153,25 @@ class FlagEmbedder:
         return _normalize(vectors, texts, self.dimension)
 
 
+class SentenceTransformerTokenEncoder:
+    """Encode tokens with a local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads."""
+
+    @in_one_thread
+    def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
+        self._model = _load_by_library("MultiVectorEncoder", folder, precision, device)
+        self.folder, self.name, self.fingerprint = folder, folder.resolve().name, folder_fingerprint(folder)
+        self.dimension = int(self.encode(["dimension"])[0].shape[1])
+
+    @in_one_thread
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> list[NDArray[np.float32]]:
+        """Encode texts in order: for each, float32 `(tokens, dimension)`, rows of length 1."""
+        if not texts:
+            return []
+        call = self._model.encode_query if query else self._model.encode_document
+        encoded = call(list(texts), batch_size=32, show_progress_bar=False, normalize_embeddings=True)
+        return [vectors.float().cpu().numpy() for vectors in encoded]
+
+
 class CrossEncoderScorer:
     """Score (query, passage) pairs with a local cross-encoder that `sentence-transformers` reads; higher is better.
 
@@ -157,18 +184,7 @@ class CrossEncoderScorer:
             raise ModelError(
                 f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or use 'verifier'"
             )
-        refuse_unsafe(folder)
-        go_offline()
-        from sentence_transformers import CrossEncoder
-
-        dtype, place = choose_device(precision, device)
-        options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
-        try:
-            self._model = CrossEncoder(
-                str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
-            )
-        except Exception as error:  # the library raises any exception of its parts
-            raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
+        self._model = _load_by_library("CrossEncoder", folder, precision, device)
         if self._model.num_labels != 1:
             raise ModelError(f"{folder}: the model has {self._model.num_labels} outputs; a reranker has one")
 
@@ -178,3 +194,86 @@ class CrossEncoderScorer:
         if not pairs:
             return []
         return [float(s) for s in self._model.predict(list(pairs), batch_size=32, show_progress_bar=False)]
+
+
+class PretrainedEncoder(nn.Module):
+    """Encode token ids, `(batch, length)` -> `(batch, length, hidden)`, with a model that `AutoModel` reads.
+
+    The model computes its own positions. `config` has the fields of its `config.json`.
+    """
+
+    def __init__(self, model: Any, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.model, self.config = model, dict(config)
+        self.hidden_size: int = model.config.hidden_size
+        self._typed = getattr(model.config, "type_vocab_size", 0) > 1
+
+    @property
+    def words(self) -> nn.Embedding:
+        """Return the token embeddings."""
+        embeddings: nn.Embedding = self.model.get_input_embeddings()
+        return embeddings
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """Encode `ids`; `mask` is 1 for tokens and 0 for padding; `types` are ignored where the model has none."""
+        more = {"token_type_ids": types} if self._typed else {}
+        states: Tensor = self.model(input_ids=ids, attention_mask=mask, **more).last_hidden_state
+        return states
+
+    def keep_layers(self, count: int) -> None:
+        """Raise ModelError: only a plain BERT can lose layers."""
+        raise ModelError(f"a {self.config.get('model_type')} encoder keeps all its layers; --layers is for BERT only")
+
+
+def load_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
+    """Load a checkpoint (`config.json`, `model.safetensors`); raises ModelError where the library cannot read it."""
+    refuse_unsafe(folder)
+    library, config, values = _configured(folder, dropout)
+    try:
+        model = library.AutoModel.from_pretrained(
+            str(folder), config=config, dtype="float32", attn_implementation="eager",
+            local_files_only=True, trust_remote_code=False, use_safetensors=True,
+        )  # fmt: skip
+    except Exception as error:  # the library raises any exception of its parts
+        raise ModelError(f"{folder}: transformers cannot load this folder ({error})") from error
+    return PretrainedEncoder(_without_pooler(model), values).eval()
+
+
+def empty_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
+    """Build the encoder that a folder's `config.json` describes, without its weights."""
+    library, config, values = _configured(folder, dropout)
+    from transformers.initialization import no_init_weights
+
+    try:
+        with no_init_weights():
+            model = library.AutoModel.from_config(config, attn_implementation="eager", trust_remote_code=False)
+    except Exception as error:  # the library raises any exception of its parts
+        raise ModelError(f"{folder / 'config.json'}: transformers cannot build this encoder ({error})") from error
+    return PretrainedEncoder(_without_pooler(model), values).eval()
+
+
+def _configured(folder: Path, dropout: float) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the library, the folder's configuration with one dropout everywhere, and the fields of `config.json`."""
+    go_offline()
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingExtra("transformers", "transformers") from error
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    path = folder / "config.json"
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the library raises any exception of its parts
+        raise ModelError(f"{path}: cannot read the model's configuration ({error})") from error
+    for name, value in config.to_dict().items():
+        if "dropout" in name and isinstance(value, int | float) and not isinstance(value, bool):
+            setattr(config, name, dropout)
+    return transformers, config, values
+
+
+def _without_pooler(model: Any) -> Any:
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model

@@ -6,18 +6,24 @@ are few shapes, since CPU kernels are prepared again for each new one.
 
 from array import array
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
 from knowhalu.encoder.device import Precision, choose_device, in_one_thread, use_threads
 from knowhalu.encoder.options import PACKAGED_VERIFIER
-from knowhalu.encoder.spans import read_span_threshold, unsupported_spans, unsupported_word_probabilities
-from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, Verifier
+from knowhalu.encoder.verifier import (
+    EncodedPair,
+    PairTokenizer,
+    Verifier,
+    read_span_threshold,
+    unsupported_spans,
+    unsupported_word_probabilities,
+)
 from knowhalu.errors import ModelError
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
 from knowhalu.text.sentences import segments, windows
@@ -54,6 +60,39 @@ class _RowOutput(NamedTuple):
     token_probabilities: Sequence[float]
 
 
+_Value = TypeVar("_Value")
+
+
+class _RecentlyUsed(OrderedDict[bytes, _Value]):
+    """Values by key, the least recently used ones first; several threads may use it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = Lock()
+
+    def look_up(self, keys: Iterable[bytes]) -> dict[bytes, _Value]:
+        """Return the values of those keys that have one."""
+        with self._lock:
+            values = {key: self[key] for key in keys if key in self}
+            for key in values:
+                self.move_to_end(key)
+        return values
+
+    def store(self, values: Mapping[bytes, _Value], capacity: int) -> None:
+        """Store values, and discard the least recently used ones over the capacity."""
+        with self._lock:
+            for key, value in values.items():
+                self[key] = value
+                self.move_to_end(key)
+            while len(self) > capacity:
+                self.popitem(last=False)
+
+    def clear(self) -> None:
+        """Discard all values."""
+        with self._lock:
+            super().clear()
+
+
 class EncoderBackend:
     """Answer `Entail` and `TagSpans` requests with a verifier from a local folder.
 
@@ -76,13 +115,11 @@ class EncoderBackend:
         self.vocabulary = PairTokenizer.load(self.folder)
         self.span_threshold = read_span_threshold(self.folder)
         self.tokens = tokens
-        self._recent: OrderedDict[bytes, _RowOutput] = OrderedDict()
-        self._lock = Lock()
+        self._recent: _RecentlyUsed[_RowOutput] = _RecentlyUsed()
 
     def clear_cache(self) -> None:
         """Discard the outputs of recent rows."""
-        with self._lock:
-            self._recent.clear()
+        self._recent.clear()
 
     def answer_many(self, requests: Sequence[Entail | TagSpans]) -> list[list[Any]]:
         """Answer all requests, each by `Probabilities` or by tuples of `UnsupportedSpan`; equal pairs are computed once."""
@@ -99,14 +136,8 @@ class EncoderBackend:
         Of several windows of a source, the one with the highest P(supported) counts; of several pieces of a claim, the one with
         the lowest.
         """
-        rows = self._window_rows(pairs)
-        best: dict[tuple[int, int], Probabilities] = {}
-        for row, (score, _) in zip(rows, self._read([r.tokens for r in rows]), strict=True):
-            key = (row.pair, row.piece)
-            if key not in best or score.supported > best[key].supported:
-                best[key] = score
         worst: dict[int, Probabilities] = {}
-        for (pair, _), score in best.items():
+        for (pair, _), (score, _) in self._best_windows(pairs).items():
             if pair not in worst or score.supported < worst[pair].supported:
                 worst[pair] = score
         return [worst[i] for i in range(len(pairs))]
@@ -127,15 +158,21 @@ class EncoderBackend:
         probabilities: list[list[float]] = [[] for _ in pairs]
         if self.model.marker is None or not whole:
             return probabilities
-        rows = self._window_rows([pairs[i] for i in whole])
-        best: dict[int, _RowOutput] = {}
-        for row, output in zip(rows, self._read([r.tokens for r in rows]), strict=True):
-            if row.pair not in best or output.scores.supported > best[row.pair].scores.supported:
-                best[row.pair] = output
-        for n, offsets in enumerate(self.vocabulary.offsets([pairs[i].claim for i in whole])):
-            claim = pairs[whole[n]].claim
-            probabilities[whole[n]] = unsupported_word_probabilities(claim, offsets, best[n].token_probabilities)
+        best = self._best_windows([pairs[i] for i in whole])
+        claims = [pairs[i].claim for i in whole]
+        for n, (i, claim, offsets) in enumerate(zip(whole, claims, self.vocabulary.offsets(claims), strict=True)):
+            probabilities[i] = unsupported_word_probabilities(claim, offsets, best[n, 0].token_probabilities)
         return probabilities
+
+    def _best_windows(self, pairs: Sequence[EntailmentPair]) -> dict[tuple[int, int], _RowOutput]:
+        """Return the output for each pair and piece of its claim: that of the window with the highest P(supported)."""
+        rows = self._window_rows(pairs)
+        best: dict[tuple[int, int], _RowOutput] = {}
+        for row, output in zip(rows, self._read([r.tokens for r in rows]), strict=True):
+            key = (row.pair, row.piece)
+            if key not in best or output.scores.supported > best[key].scores.supported:
+                best[key] = output
+        return best
 
     def _window_rows(self, pairs: Sequence[EntailmentPair]) -> list[_WindowRow]:
         """Split pairs into rows within the model's limit."""
@@ -163,23 +200,17 @@ class EncoderBackend:
     def _read(self, rows: list[EncodedPair]) -> list[_RowOutput]:
         """Return the outputs of rows, in order; equal and recent ones are not computed again."""
         keys = [_row_key(row) for row in rows]
-        with self._lock:
-            outputs = {key: self._recent[key] for key in keys if key in self._recent}
+        outputs = self._recent.look_up(keys)
         missing = {key: row for key, row in zip(keys, rows, strict=True) if key not in outputs}
         outputs |= zip(missing, self._forward(list(missing.values())), strict=True)
-        with self._lock:
-            for key, output in outputs.items():
-                self._recent[key] = output
-                self._recent.move_to_end(key)
-            while len(self._recent) > MAX_CACHED_ROWS:
-                self._recent.popitem(last=False)
+        self._recent.store(outputs, MAX_CACHED_ROWS)
         return [outputs[key] for key in keys]
 
     def _forward(self, rows: list[EncodedPair]) -> list[_RowOutput]:
         """Compute rows in batches; return their outputs in order."""
         outputs: dict[int, _RowOutput] = {}
-        for batch in batch_by_length([len(row.ids) for row in rows], self.tokens):
-            outputs |= zip(batch.rows, self._compute([rows[i] for i in batch.rows], batch.length), strict=True)
+        for numbers, length in batch_by_length([len(row.ids) for row in rows], self.tokens):
+            outputs |= zip(numbers, self._compute([rows[i] for i in numbers], length), strict=True)
         return [outputs[i] for i in range(len(rows))]
 
     @in_one_thread
@@ -232,35 +263,22 @@ class ScoreCache:
 
     def __init__(self, backend: PairScorer, capacity: int) -> None:
         self.backend, self.capacity = backend, capacity
-        self._cached: OrderedDict[bytes, Probabilities] = OrderedDict()
-        self._lock = Lock()
+        self._cached: _RecentlyUsed[Probabilities] = _RecentlyUsed()
 
     def answer_many(self, requests: Sequence[Entail | TagSpans]) -> list[list[Any]]:
         """Answer all requests. Spans are not cached. An error of the backend is raised, and nothing of its call is cached."""
         keys = {pair: _pair_key(pair) for request in requests if isinstance(request, Entail) for pair in request.pairs}
-        scores = self._look_up(keys)
-        missing = tuple(pair for pair in keys if pair not in scores)
+        known = self._cached.look_up(keys.values())
+        missing = tuple(pair for pair, key in keys.items() if key not in known)
         tagging = [request for request in requests if isinstance(request, TagSpans)]
         needed = [*([Entail(missing)] if missing else []), *tagging]
         replies = list(self.backend.answer_many(needed)) if needed else []
         if missing:
-            scores.update(zip(missing, replies.pop(0), strict=True))
-            self._store({keys[pair]: scores[pair] for pair in missing})
+            computed = dict(zip((keys[pair] for pair in missing), replies.pop(0), strict=True))
+            self._cached.store(computed, self.capacity)
+            known |= computed
         spans = iter(replies)
-        return [next(spans) if isinstance(r, TagSpans) else [scores[pair] for pair in r.pairs] for r in requests]
-
-    def _look_up(self, keys: dict[EntailmentPair, bytes]) -> dict[EntailmentPair, Probabilities]:
-        with self._lock:
-            cached = {pair: key for pair, key in keys.items() if key in self._cached}
-            for key in cached.values():
-                self._cached.move_to_end(key)
-            return {pair: self._cached[key] for pair, key in cached.items()}
-
-    def _store(self, scores: dict[bytes, Probabilities]) -> None:
-        with self._lock:
-            self._cached.update(scores)
-            while len(self._cached) > self.capacity:
-                self._cached.popitem(last=False)
+        return [next(spans) if isinstance(r, TagSpans) else [known[keys[pair]] for pair in r.pairs] for r in requests]
 
 
 def _pair_key(pair: EntailmentPair) -> bytes:

@@ -34,7 +34,7 @@ def verifier_folder(options: EncoderOptions) -> Path:
         return PACKAGED_VERIFIER
     if folder.is_dir() or not is_known("verifiers", str(folder)):
         return folder
-    found = load_extension("verifiers", str(folder))
-    if not isinstance(found, str | Path):
-        raise SettingsError(f"the verifier {str(folder)!r} is no path of a folder, but {found!r}. See docs/extending.md")
-    return Path(found)
+    extension = load_extension("verifiers", str(folder))
+    if not isinstance(extension, str | Path):
+        raise SettingsError(f"the verifier {str(folder)!r} is no path of a folder, but {extension!r}. See docs/extending.md")
+    return Path(extension)

@@ -6,6 +6,7 @@ classifier reads the first token vector and the mean of all.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,15 +17,20 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from knowhalu.encoder.adapters import PretrainedEncoder, empty_pretrained, load_pretrained
 from knowhalu.encoder.bert import Bert, BertShape, is_plain_bert, load_bert
-from knowhalu.encoder.pretrained import PretrainedEncoder, empty_pretrained, load_pretrained
 from knowhalu.errors import ModelError
+from knowhalu.io.fitted_files import check_fitted_weights
+from knowhalu.requests import UnsupportedSpan
+from knowhalu.text.sentences import words
 
 CLASSES = ("supported", "contradicted", "neutral")
 PADDED_LENGTHS = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 """The padded lengths in use: a fixed set, since CPU kernels are prepared again for each new shape."""
 SPECIAL = {"[CLS]": ("[SEP]", "[PAD]"), "<s>": ("</s>", "<pad>")}
 """The separator and the padding of a tokenizer, by the name of its first token."""
+DEFAULT_THRESHOLD = 0.5
+"""Probability from which a word is unsupported where no threshold was fitted."""
 
 
 class EncodedPair(NamedTuple):
@@ -189,3 +195,54 @@ def load_for_training(folder: Path, dropout: float = 0.0) -> Verifier:
     known = Verifier.load(folder).state_dict()
     model.load_state_dict({**model.state_dict(), **known})
     return model
+
+
+def read_span_threshold(folder: Path) -> float:
+    """Return the threshold for unsupported words from `marks.json` of a verifier's folder; `DEFAULT_THRESHOLD` without one.
+
+    Raises ModelError where the file cannot be read or was fitted to other weights.
+    """
+    path = folder / "marks.json"
+    if not path.is_file():
+        return DEFAULT_THRESHOLD
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        threshold = float(data["border"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path}: cannot read the threshold of unsupported words ({error!r}). Fit it with scripts/fit_marks.py"
+        ) from error
+    if not 0 < threshold < 1:
+        raise ModelError(f"{path}: the threshold {threshold} is not between 0 and 1. Fit it with scripts/fit_marks.py")
+    check_fitted_weights(path, data, "scripts/fit_marks.py")
+    return threshold
+
+
+def unsupported_word_probabilities(claim: str, tokens: Sequence[tuple[int, int]], probabilities: Sequence[float]) -> list[float]:
+    """Return for each word of a claim the probability that it is unsupported: the highest of its tokens.
+
+    `tokens` are the offsets `(start, end)` of the claim's tokens in characters, `probabilities` those of the tokens.
+    """
+    pairs = list(zip(tokens, probabilities, strict=True))
+    return [max((p for (a, b), p in pairs if a < w.end and w.start < b), default=0.0) for w in words(claim)]
+
+
+def unsupported_spans(
+    claim: str, probabilities: Sequence[float], threshold: float = DEFAULT_THRESHOLD
+) -> tuple[UnsupportedSpan, ...]:
+    """Return the unsupported spans of a claim: neighbouring words at or over the threshold, with the highest probability.
+
+    `probabilities` are those of its words. Log-odds are shifted so that the threshold becomes 0.5.
+    """
+    spans: list[UnsupportedSpan] = []
+    before = -2
+    for number, (word, p) in enumerate(zip(words(claim), probabilities, strict=True)):
+        if p < threshold:
+            continue
+        p = p * (1 - threshold) / (p * (1 - threshold) + (1 - p) * threshold)
+        if number == before + 1:
+            spans[-1] = UnsupportedSpan(spans[-1].start, word.end, max(spans[-1].probability, p))
+        else:
+            spans.append(UnsupportedSpan(word.start, word.end, p))
+        before = number
+    return tuple(spans)

@@ -23,8 +23,8 @@ from knowhalu.evaluation.subsets import LENGTH_MATCHED, Subset
 from knowhalu.io.outcomes import format_outcome
 from knowhalu.io.output_files import write_text
 from knowhalu.io.samples import hash_id, read_samples
-from knowhalu.methods.baselines.options import TrivialOptions
-from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
+from knowhalu.methods.baselines.rules import TRIVIAL_RULES
+from knowhalu.methods.options import TrivialOptions
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Judgment, Label, Sample

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from knowhalu.api import Checker
 from knowhalu.batch import RunProgress
 from knowhalu.build import BackendPool, reasoner_of
-from knowhalu.errors import InputError, SettingsError
+from knowhalu.errors import InputError, SettingsError, hide_password
 from knowhalu.evaluation.baselines import RESPONSE_ONLY, fit_rules, read_validation_rows, run_response_only
 from knowhalu.evaluation.bootstrap import (
     draw_resamples,
@@ -33,8 +33,8 @@ from knowhalu.evaluation.runs import (
 )
 from knowhalu.evaluation.significance import holm, mcnemar
 from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Slicing, make_breakdowns, slice_names
-from knowhalu.methods.baselines.options import TrivialOptions
-from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
+from knowhalu.methods.baselines.rules import TRIVIAL_RULES
+from knowhalu.methods.options import TrivialOptions
 from knowhalu.profiles import read_profile
 from knowhalu.settings import Settings, read_settings
 
@@ -185,7 +185,7 @@ def _method_result(method_run: MethodRun, result: RunResult, rows: LabelledRows,
         name=method_run.spec.name,
         method=method_run.spec.method,
         reasoner=reasoner_of(method_run.settings),
-        settings=method_run.spec.pairs,
+        settings=tuple(map(hide_password, method_run.spec.pairs)),
         rows=len(result.places),
         failures=result.failures,
         figures=metrics_with_intervals(result.predictions, rows.groups[result.places], drawn),

@@ -1,21 +1,79 @@
 """Build an index in resumable steps: records to shards of passages, shards to vectors, vectors to an index."""
 
+import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple
 
-from knowhalu.errors import IndexFormatError
-from knowhalu.index.commit import IndexRecipe, describe_embedder, publish_index
-from knowhalu.index.container import Storage
+import knowhalu
+from knowhalu.errors import IndexFormatError, InputError
+from knowhalu.index.container import HEAD_BYTES, SectionFile, Storage
 from knowhalu.index.embedding import EmbeddingStage, EmbeddingTask, embed_locally, has_vectors, make_embedding_tasks
-from knowhalu.index.faiss_file import choose_factory
-from knowhalu.index.manifest import INDEX_FILE_NAME, MANIFEST_FILE, MANIFEST_FORMAT, Chunking, Manifest
-from knowhalu.index.progress import BuildStage, ProgressCallback, ProgressMeter
+from knowhalu.index.faiss_file import FLAT, VectorFiles, choose_factory, default_parameters, make_faiss_file
+from knowhalu.index.manifest import (
+    INDEX_FILE_NAME,
+    MANIFEST_FILE,
+    MANIFEST_FORMAT,
+    Chunking,
+    EmbedderEntry,
+    FileEntry,
+    IndexCounts,
+    Manifest,
+    SearchEntry,
+    ShardEntry,
+    describe_file,
+    format_content_sum,
+)
 from knowhalu.index.protocols import Embedder
-from knowhalu.index.shard_file import sum_counts
-from knowhalu.index.sharding import FinishedShard, SeenInBuild, ShardBuilder, SourcesChanged
+from knowhalu.index.shard_file import Shard, sum_counts
+from knowhalu.index.sharding import FinishedShard, RecordsCheck, ShardBuilder, SourcesChanged
 from knowhalu.index.transaction import FORMAT_1_FILES, IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
+
+CREATED_BY = f"knowhalu {knowhalu.__version__}"
+BuildStage = Literal["reading", "embedding", "indexing"]
+
+
+class BuildProgress(NamedTuple):
+    """Documents, passages and duplicates so far, and the progress of the current stage.
+
+    While reading, `done` counts documents and `total` is unknown (0); after that, both count passages. `rate` is per second in
+    this process, `left` the remaining seconds at that rate (None where unknown), `memory` the peak memory of the process in
+    bytes.
+    """
+
+    documents: int
+    passages: int
+    duplicates: int
+    stage: BuildStage = "reading"
+    done: int = 0
+    total: int = 0
+    rate: float = 0.0
+    left: float | None = None
+    memory: int = 0
+
+
+ProgressCallback = Callable[[BuildProgress], None]
+
+
+class IndexRecipe(NamedTuple):
+    """The settings that, with the documents, determine every byte of an index."""
+
+    embedder: EmbedderEntry
+    chunking: Chunking
+    factory: str = "auto"
+    storage: Storage = "float32"
+    shard: int = 100_000
+
+
+class ShardFiles(NamedTuple):
+    """Finished shards under their final names; `moves` maps names in the work folder to these."""
+
+    shards: tuple[ShardEntry, ...]
+    files: dict[str, FileEntry]
+    moves: dict[str, str]
 
 
 def build_index(
@@ -40,29 +98,27 @@ def build_index(
     second), InputError where there is no document, SettingsError for an invalid factory.
     """
     out, watch = Path(out).resolve(), progress or (lambda _: None)
-    recipe = IndexRecipe(describe_embedder(embedder), chunking or Chunking(), factory, storage, shard)
+    entry = EmbedderEntry(name=embedder.name, fingerprint=embedder.fingerprint, dimension=embedder.dimension)
+    recipe = IndexRecipe(entry, chunking or Chunking(), factory, storage, shard)
+    job = {
+        "command": "build",
+        "format": MANIFEST_FORMAT,
+        **entry.model_dump(),
+        "chunking": recipe.chunking.model_dump(),
+        "factory": factory,
+        "storage": storage,
+        "shard": shard,
+    }
     choose_factory(factory, 1, embedder.dimension)
     _check_target(out, force, unfinished=True)
-    with IndexTransaction(out, lambda: _describe_build(recipe), restart=force) as work:
+    with IndexTransaction(out, lambda: job, restart=force) as work:
         if work.published:
             return work.published
         _check_target(out, force)
         shards = write_shards(records, work, recipe, watch)
         tasks = make_embedding_tasks(shards, recipe.chunking, storage)
         embed_shards(tasks, embedder, stage, watch)
-        return publish_index(work, tasks, recipe, count_progress(tasks, watch))
-
-
-def _describe_build(recipe: IndexRecipe) -> dict[str, Any]:
-    return {
-        "command": "build",
-        "format": MANIFEST_FORMAT,
-        **recipe.embedder.model_dump(),
-        "chunking": recipe.chunking.model_dump(),
-        "factory": recipe.factory,
-        "storage": recipe.storage,
-        "shard": recipe.shard,
-    }
+        return publish_index(work, tasks, recipe, watch)
 
 
 def _check_target(out: Path, force: bool, *, unfinished: bool = False) -> None:
@@ -86,14 +142,15 @@ def write_shards(
     recipe: IndexRecipe,
     watch: ProgressCallback,
     *,
-    seen: Callable[[], SeenInBuild] = SeenInBuild,
+    old: Sequence[Shard] = (),
+    check: RecordsCheck | None = None,
     first_document: int = 0,
 ) -> list[FinishedShard]:
     """Split all records into shards; start over where unfinished work is of other records and may be discarded."""
 
     def run() -> list[FinishedShard]:
-        builder = ShardBuilder(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
-        return builder.run(records, ProgressMeter(watch, "reading"))
+        builder = ShardBuilder(work, recipe.chunking, recipe.shard, old=old, check=check, first_document=first_document)
+        return builder.run(records, _ProgressMeter(watch, "reading").show)
 
     try:
         return run()
@@ -108,17 +165,68 @@ def write_shards(
 def embed_shards(tasks: Sequence[EmbeddingTask], embedder: Embedder, stage: EmbeddingStage, watch: ProgressCallback) -> None:
     """Embed the shards that have no vectors yet."""
     missing = [task for task in tasks if not has_vectors(task, embedder.dimension)]
-    total = sum(t.shard.summary.passages for t in tasks)
-    done = total - sum(t.shard.summary.passages for t in missing)
-    stage(missing, embedder, count_progress(tasks, watch, "embedding", done))
+    done = sum(t.shard.summary.passages for t in tasks) - sum(t.shard.summary.passages for t in missing)
+    stage(missing, embedder, _count_progress(tasks, watch, "embedding", done))
 
 
-def count_progress(
-    tasks: Sequence[EmbeddingTask], watch: ProgressCallback, stage: BuildStage = "indexing", before: int = 0
+def publish_index(
+    work: IndexTransaction, tasks: Sequence[EmbeddingTask], recipe: IndexRecipe, watch: ProgressCallback
+) -> Manifest:
+    """Write the FAISS file, unless the search is exact, and the manifest of an index of these shards alone, and publish it."""
+    summaries = [task.shard.summary for task in tasks]
+    passages, documents, duplicates = sum_counts(summaries)
+    if not passages:
+        raise InputError("the sources contain no document. Give a source with at least one text")
+    shard_files, dimension, search = name_shard_files(tasks), recipe.embedder.dimension, SearchEntry()
+    factory = choose_factory(recipe.factory, passages, dimension)
+    if factory != FLAT:
+        path = work.folder / "search.faiss"
+        vectors = VectorFiles([task.out for task in tasks], dimension, recipe.storage, passages)
+        make_faiss_file(vectors, factory, path, _count_progress(tasks, watch, "indexing"))
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        entry = describe_file(path)
+        name = f"search-{entry.sha256[:16]}.faiss"
+        shard_files.files[name], shard_files.moves[path.name] = entry, name
+        search = SearchEntry(factory=factory, rows=passages, parameters=default_parameters(factory))
+    manifest = Manifest(
+        created_by=CREATED_BY,
+        content="0" * 64,
+        embedder=recipe.embedder,
+        storage=recipe.storage,
+        counts=IndexCounts(documents=documents, passages=passages, duplicates=duplicates),
+        chunking=recipe.chunking,
+        shard=recipe.shard,
+        wanted=recipe.factory,
+        search=search,
+        shards=shard_files.shards,
+        total=format_content_sum(sum(s.content for s in summaries)),
+        files=dict(sorted(shard_files.files.items())),
+    ).sealed()
+    work.publish(manifest, shard_files.moves)
+    return manifest
+
+
+def name_shard_files(tasks: Sequence[EmbeddingTask]) -> ShardFiles:
+    """Name the finished shards of a work folder by their content."""
+    shards, files, moves = list[ShardEntry](), dict[str, FileEntry](), dict[str, str]()
+    for task in tasks:
+        summary, vectors = task.shard.summary, SectionFile(task.out, task.storage)
+        names = f"passages-{summary.sha256[:16]}.bin", f"vectors-{vectors.digest[:16]}.bin"
+        files[names[0]] = FileEntry(size=summary.size, sha256=summary.sha256)
+        files[names[1]] = FileEntry(size=HEAD_BYTES + vectors.lengths[0], sha256=vectors.digest)
+        moves |= {task.shard.path.name: names[0], task.out.name: names[1]}
+        counts = {"rows": summary.passages, "documents": summary.documents, "echoes": summary.echoes}
+        shards.append(ShardEntry(passages=names[0], vectors=names[1], **counts))
+    return ShardFiles(tuple(shards), files, moves)
+
+
+def _count_progress(
+    tasks: Sequence[EmbeddingTask], watch: ProgressCallback, stage: BuildStage, before: int = 0
 ) -> Callable[[int], None]:
     """Return a callback that adds up the finished passages and reports them; `before` were done by an earlier process."""
     passages, documents, echoes = sum_counts(task.shard.summary for task in tasks)
-    meter, done = ProgressMeter(watch, stage, total=passages, before=before), before
+    meter, done = _ProgressMeter(watch, stage, total=passages, before=before), before
 
     def report(count: int) -> None:
         nonlocal done
@@ -126,3 +234,25 @@ def count_progress(
         meter.show(documents, passages, echoes, done)
 
     return report
+
+
+class _ProgressMeter:
+    def __init__(self, watch: ProgressCallback, stage: BuildStage, *, total: int = 0, before: int = 0) -> None:
+        self._watch, self._stage, self._total, self._before = watch, stage, total, before
+        self._started = time.perf_counter()
+
+    def show(self, documents: int, passages: int, duplicates: int, done: int) -> None:
+        """Report the counts and the progress of the stage."""
+        rate = (done - self._before) / max(time.perf_counter() - self._started, 1e-9)
+        left = (self._total - done) / rate if self._total and rate > 0 else None
+        self._watch(BuildProgress(documents, passages, duplicates, self._stage, done, self._total, rate, left, peak_memory()))
+
+
+def peak_memory() -> int:
+    """Return the peak memory of this process in bytes; 0 where the system does not report it."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

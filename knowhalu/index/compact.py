@@ -8,17 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from knowhalu.errors import InputError
-from knowhalu.index.build import count_progress
-from knowhalu.index.commit import IndexRecipe, publish_index
+from knowhalu.index.build import IndexRecipe, ProgressCallback, publish_index
 from knowhalu.index.container import Ints, ShardVectors, VectorWriter
 from knowhalu.index.embedding import EmbeddingTask
-from knowhalu.index.manifest import Manifest, read_manifest
-from knowhalu.index.open import open_shard_vectors
-from knowhalu.index.passages import PassageStore, open_store
-from knowhalu.index.progress import ProgressCallback
+from knowhalu.index.manifest import Manifest, open_shard_vectors, read_manifest
+from knowhalu.index.passages import PassageStore, is_in_sorted, open_store
 from knowhalu.index.shard_file import Shard, ShardWriter
 from knowhalu.index.sharding import FinishedShard
-from knowhalu.index.tombstones import is_in_sorted
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.index.update import describe_change, manifest_recipe
 
@@ -45,8 +41,9 @@ def compact_index(folder: Path, *, force: bool = False, progress: ProgressCallba
         # what an earlier process has copied is copied again quickly
         work.clear()
         store, vectors = open_store(folder, manifest), open_shard_vectors(folder, manifest)
-        tasks = list(_Compactor(work, store, vectors, manifest_recipe(manifest)).run())
-        return publish_index(work, tasks, manifest_recipe(manifest), count_progress(tasks, watch))
+        recipe = manifest_recipe(manifest)
+        tasks = list(_Compactor(work, store, vectors, recipe).run())
+        return publish_index(work, tasks, recipe, watch)
 
 
 class _Occurrence(NamedTuple):
@@ -75,9 +72,9 @@ def _repeated_occurrences(shard: Shard, store: PassageStore, homes: dict[tuple[i
 
 
 def _iterate_live(places: Ints, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
-    here = np.flatnonzero(~is_in_sorted(np.ascontiguousarray(places[:, 0]), store.tombstones.documents))
-    for start in range(0, len(here), BLOCK_VECTORS):
-        block = here[start : start + BLOCK_VECTORS]
+    live = np.flatnonzero(~is_in_sorted(places[:, 0], store.tombstones.documents))
+    for start in range(0, len(live), BLOCK_VECTORS):
+        block = live[start : start + BLOCK_VECTORS]
         yield from zip(block.tolist(), places[block].tolist(), strict=True)
 
 
@@ -106,17 +103,14 @@ class _Compactor:
             if place is None or place.document != document:
                 yield from self._finish(full=True)
             while place is not None and place.document == document:
-                self._take(name, place)
+                if place.row < 0:
+                    self._writer.echo(name, place.number, place.start, place.key)
+                else:
+                    self._writer.passage(name, place.number, place.start, place.key, *self._store.text(place.row))
+                    self._rows.append(place.row)
                 yield from self._finish(full=True)
                 place = next(places, None)
         yield from self._finish(full=False)
-
-    def _take(self, name: str, place: _Occurrence) -> None:
-        if place.row < 0:
-            self._writer.echo(name, place.number, place.start, place.key)
-            return
-        self._writer.passage(name, place.number, place.start, place.key, *self._store.text(place.row))
-        self._rows.append(place.row)
 
     def _finish(self, *, full: bool) -> Iterator[EmbeddingTask]:
         """Write the current shard: when it is `full`, or at the end unless it is empty."""

@@ -71,11 +71,9 @@ class SectionWriter:
         self._lengths[-1] += view.nbytes
 
     def __enter__(self) -> Self:
-        """Return the writer."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Write the head, sync the file to disk and rename it."""
         if error is not None:
             self._file.close()
             self._temporary.unlink(missing_ok=True)
@@ -105,8 +103,7 @@ class SectionFile:
                 size = os.fstat(file.fileno()).st_size
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_MMAP_OPTIONS) if size else b""
         except OSError as error:
-            many = error.errno in (errno.EMFILE, errno.ENFILE)
-            remedy = OPEN_FILES_HINT if many else remedy
+            remedy = OPEN_FILES_HINT if error.errno in (errno.EMFILE, errno.ENFILE) else remedy
             raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {remedy}") from error
         lengths = list(struct.unpack_from("<8q", head.ljust(HEAD_BYTES, b"\0"), 16))
         self.digest = head[80:112].hex()
@@ -138,12 +135,12 @@ def _raise_open_file_limit(file: int) -> None:
         return
     used = os.dup(file)  # the lowest free descriptor
     os.close(used)
-    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or used + SPARE_OPEN_FILES < soft:
         return
-    wanted = 2 * soft if most == resource.RLIM_INFINITY else min(2 * soft, most)
+    doubled = 2 * soft if hard == resource.RLIM_INFINITY else min(2 * soft, hard)
     with contextlib.suppress(ValueError, OSError):  # a system may have further limits
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (doubled, hard))
 
 
 def hash_file(path: Path, start: int = HEAD_BYTES) -> str:
@@ -182,11 +179,11 @@ def open_vectors(path: Path, dimension: int, count: int, storage: Storage, diges
 
 def stream_vectors(paths: Sequence[Path], dimension: int, storage: Storage) -> Iterator[Floats]:
     """Read the vectors of shards from start to end in blocks of float32, without memory maps."""
-    most = max(1, BLOCK_BYTES // (4 * dimension))
+    limit = max(1, BLOCK_BYTES // (4 * dimension))
     for path in paths:
         with path.open("rb") as file:
             file.seek(HEAD_BYTES)
-            while len(rows := np.fromfile(file, STORAGE_TYPES[storage], most * dimension)):
+            while len(rows := np.fromfile(file, STORAGE_TYPES[storage], limit * dimension)):
                 yield rows.reshape(-1, dimension).astype(np.float32, copy=False)
 
 
@@ -198,17 +195,15 @@ class ShardVectors:
         self._starts = np.cumsum([0, *map(len, shards)])
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return int(self._starts[-1])
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Floats]]:
         """Yield all rows from `first` on as float32, each block with the number of its first row."""
         limit = max(1, BLOCK_BYTES // (4 * self.dimension))
         for start, shard in zip(self._starts, self.shards, strict=False):
-            inner = max(0, first - int(start))
             # float32 is returned as a view of the file; only float16 is converted block by block
             step = max(1, len(shard)) if shard.dtype == np.float32 else limit
-            for at in range(inner, len(shard), step):
+            for at in range(max(0, first - int(start)), len(shard), step):
                 yield int(start) + at, shard[at : at + step].astype(np.float32, copy=False)
 
     def gather(self, rows: Ints) -> Floats:
@@ -218,6 +213,6 @@ class ShardVectors:
         vectors = np.empty((len(rows), self.dimension), np.float32)
         shards = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(shards):
-            here = shards == number
-            vectors[here] = self.shards[number][rows[here] - self._starts[number]]
+            inside = shards == number
+            vectors[inside] = self.shards[number][rows[inside] - self._starts[number]]
         return vectors

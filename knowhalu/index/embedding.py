@@ -7,13 +7,13 @@ on a network disk.
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from knowhalu.errors import IndexFormatError, MissingExtra, ModelError
 from knowhalu.index.chunking import passage_title
-from knowhalu.index.container import Floats, SectionFile, Storage, VectorWriter, open_vectors
+from knowhalu.index.container import Floats, Storage, VectorWriter, open_vectors
 from knowhalu.index.manifest import Chunking
 from knowhalu.index.protocols import Embedder
 from knowhalu.index.sharding import FinishedShard, group_into_windows, text_to_embed
@@ -22,7 +22,6 @@ PASSAGES_PER_CALL = 512
 """Passages embedded in one call, all of about the same length."""
 NORM_TOLERANCE = 0.02
 """How far the square of a vector's length may be from 1, as half precision makes it."""
-EmbedderLoader = Callable[[], Embedder]
 
 
 class EmbeddingTask(NamedTuple):
@@ -40,11 +39,8 @@ class EmbeddingTask(NamedTuple):
         return self.shard.path.with_suffix(".vectors")
 
 
-class EmbeddingStage(Protocol):
-    """Embeds all tasks, in any order and in any process, and reports the number of passages as they are finished."""
-
-    def __call__(self, tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
-        """Embed the tasks."""
+EmbeddingStage = Callable[[Sequence[EmbeddingTask], Embedder, Callable[[int], None]], None]
+"""Embeds all tasks, in any order and in any process, and reports the number of passages as they are finished."""
 
 
 def embed_locally(tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
@@ -56,11 +52,11 @@ def embed_locally(tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Ca
 def embed_shard(task: EmbeddingTask, embedder: Embedder, report: Callable[[int], None]) -> None:
     """Embed a shard and write its vectors."""
     with VectorWriter(task.out, task.storage) as file:
-        for window in group_into_windows(_texts(task), len):
+        for window in group_into_windows(_texts_to_embed(task), len):
             file.add(_embed_window(window, embedder, report))
 
 
-def _texts(task: EmbeddingTask) -> Iterator[str]:
+def _texts_to_embed(task: EmbeddingTask) -> Iterator[str]:
     shard, chunking = task.shard.open(), task.chunking
     documents = (shard.spans[:, 0] - task.first_document).tolist()
     for i, document in enumerate(documents):
@@ -75,19 +71,15 @@ def _embed_window(window: list[str], embedder: Embedder, report: Callable[[int],
     order = sorted(range(len(window)), key=lambda i: len(window[i]))
     for start in range(0, len(order), PASSAGES_PER_CALL):
         members = order[start : start + PASSAGES_PER_CALL]
-        vectors = embedder.encode([window[i] for i in members])
-        _check_vectors(vectors, (len(members), embedder.dimension), embedder)
+        vectors, shape = embedder.encode([window[i] for i in members]), (len(members), embedder.dimension)
+        if vectors.shape != shape or not np.all(np.abs(np.einsum("nd,nd->n", vectors, vectors) - 1) < NORM_TOLERANCE):
+            raise ModelError(
+                f"the embedder {embedder.name!r} returned vectors of shape {vectors.shape}, but {shape} and vectors of length 1 "
+                "are needed. Check its model folder"
+            )
         embedded[members] = vectors
         report(len(members))
     return embedded
-
-
-def _check_vectors(vectors: Floats, shape: tuple[int, int], embedder: Embedder) -> None:
-    if vectors.shape != shape or not np.all(np.abs(np.einsum("nd,nd->n", vectors, vectors) - 1) < NORM_TOLERANCE):
-        raise ModelError(
-            f"the embedder {embedder.name!r} returned vectors of shape {vectors.shape}, but {shape} and vectors of length 1 are "
-            "needed. Check its model folder"
-        )
 
 
 def make_embedding_tasks(
@@ -112,11 +104,6 @@ def has_vectors(task: EmbeddingTask, dimension: int) -> bool:
     return True
 
 
-def open_vector_file(task: EmbeddingTask) -> SectionFile:
-    """Open the finished vectors of a shard."""
-    return SectionFile(task.out, task.storage)
-
-
 class RayEmbeddingStage:
     """Embed shards on all GPUs of a Ray cluster, one worker for each, or on its processors where it has none.
 
@@ -124,7 +111,7 @@ class RayEmbeddingStage:
     where Ray is not installed.
     """
 
-    def __init__(self, load: EmbedderLoader, workers: int | None = None) -> None:
+    def __init__(self, load: Callable[[], Embedder], workers: int | None = None) -> None:
         try:
             import ray  # noqa: F401
         except ImportError as error:
@@ -157,7 +144,7 @@ class RayEmbeddingStage:
 class _EmbeddingWorker:
     """A worker process of Ray that embeds shards by their numbers."""
 
-    def __init__(self, load: EmbedderLoader, tasks: list[EmbeddingTask], fingerprint: str) -> None:
+    def __init__(self, load: Callable[[], Embedder], tasks: list[EmbeddingTask], fingerprint: str) -> None:
         self._embedder, self._tasks = load(), tasks
         if self._embedder.fingerprint != fingerprint:
             raise ModelError(

@@ -1,4 +1,4 @@
-"""The lexical and late-interaction parts of an index folder: which rows they cover, building what is missing, verification.
+"""The lexical and late-interaction parts of an index folder: which rows they cover, building the missing ones, verification.
 
 A part covers a run of shards and is the folder `lexical/<hash>/` or `late/<hash>/`, named by the hash of these shards. Shards
 never change, so neither do their parts: added documents need a part for the new rows alone, deleted ones need none, since the
@@ -14,7 +14,8 @@ from typing import NamedTuple, get_args
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.container import Ints
-from knowhalu.index.manifest import read_stable_manifest
+from knowhalu.index.faiss_file import open_faiss
+from knowhalu.index.manifest import INDEX_FILE_NAME, MANIFEST_FILE, describe_file, open_shard_vectors, read_index_info
 from knowhalu.index.part import IndexPart, PartKind, PartManifest
 from knowhalu.index.passages import PassageRows, Passages, PassageSlice, open_store
 from knowhalu.index.transaction import lock_index
@@ -42,6 +43,10 @@ class ShardRun(NamedTuple):
         """Return the name of the folder of a part of these shards."""
         return self.content[:16]
 
+    def open(self, stored: "StoredPassages", kind: PartKind) -> IndexPart:
+        """Open the part of these shards."""
+        return IndexPart(stored.folder / kind / self.name, kind, self.content)
+
 
 class StoredPassages(NamedTuple):
     """The passages of an index and their shards; `deleted` rows are sorted, `seal` is that of the manifest."""
@@ -66,7 +71,7 @@ class PartState(NamedTuple):
 def open_stored_passages(folder: Path) -> StoredPassages:
     """Open the passages of an index without its vectors; raises IndexFormatError where it is missing or damaged."""
     folder = Path(folder)
-    manifest = read_stable_manifest(folder)
+    manifest = read_index_info(folder)
     store = open_store(folder, manifest)
     shards = (ShardRows(manifest.files[s.passages].sha256, s.rows) for s in manifest.shards)
     return StoredPassages(folder, store, tuple(s for s in shards if s.rows), store.tombstones.rows, manifest.seal)
@@ -107,7 +112,7 @@ def open_parts(stored: StoredPassages, kind: PartKind) -> list[IndexPart]:
         why = f"has an outdated {kind} part (up to date for {rows:,} of {total:,} passages)" if exists else f"has no {kind} part"
         remedy = f"{'Update' if exists else 'Build'} it with `knowhalu index extend {stored.folder} --{kind}`"
         raise IndexFormatError(f"{stored.folder}: the index {why}. {remedy}")
-    return [IndexPart(stored.folder / kind / run.name, kind, run.content) for run in runs]
+    return [run.open(stored, kind) for run in runs]
 
 
 def first_rows(parts: Sequence[IndexPart], kind: PartKind, rows: int) -> list[int]:
@@ -132,7 +137,7 @@ def extend_index(
     the index.
     """
     with lock_index(stored.folder):
-        if stored.seal and stored.seal != read_stable_manifest(stored.folder).seal:
+        if stored.seal and stored.seal != read_index_info(stored.folder).seal:
             stored = open_stored_passages(stored.folder)
         parent = _part_folder(stored, kind)
         parent.mkdir(exist_ok=True)
@@ -155,7 +160,7 @@ def _reusable_runs(stored: StoredPassages, kind: PartKind, fits: Callable[[Index
     reusable = list[ShardRun]()
     for run in covered_runs(stored, kind):
         try:
-            if not fits(IndexPart(stored.folder / kind / run.name, kind, run.content)):
+            if not fits(run.open(stored, kind)):
                 break
         except IndexFormatError:
             break
@@ -168,21 +173,51 @@ def _reusable_runs(stored: StoredPassages, kind: PartKind, fits: Callable[[Index
 
 def part_states(stored: StoredPassages) -> list[PartState]:
     """Return the state of each kind of parts that the index was extended by."""
-    return [_part_state(stored, kind) for kind in PART_KINDS if (stored.folder / kind).is_dir()]
+    states = []
+    for kind in PART_KINDS:
+        if not (stored.folder / kind).is_dir():
+            continue
+        size = sum(path.stat().st_size for path in (stored.folder / kind).rglob("*.bin"))
+        try:
+            runs = covered_runs(stored, kind)
+            settings = [run.open(stored, kind).head.settings for run in runs]
+        except IndexFormatError as error:
+            states.append(PartState(kind, 0, size, problem=str(error)))
+            continue
+        encoders = sorted({str(s["encoder"]) for s in settings if "encoder" in s})
+        states.append(PartState(kind, sum(run.rows for run in runs), size, ", ".join(encoders)))
+    return states
 
 
-def _part_state(stored: StoredPassages, kind: PartKind) -> PartState:
-    size = sum(path.stat().st_size for path in (stored.folder / kind).rglob("*.bin"))
+def verify_index(folder: Path) -> list[str]:
+    """Check every byte and count of an index folder and of its parts, and list the problems; none means intact."""
+    folder = Path(folder)
     try:
-        runs = covered_runs(stored, kind)
-        heads = [IndexPart(stored.folder / kind / run.name, kind, run.content).head for run in runs]
+        manifest = read_index_info(folder)
     except IndexFormatError as error:
-        return PartState(kind, 0, size, problem=str(error))
-    encoders = sorted({str(head.settings["encoder"]) for head in heads if "encoder" in head.settings})
-    return PartState(kind, sum(run.rows for run in runs), size, ", ".join(encoders))
+        return [str(error)]
+    problems = [
+        f"{folder / name}: its bytes have changed since the index was built (sha256 differs)"
+        for name, entry in manifest.files.items()
+        if describe_file(folder / name) != entry
+    ]
+    for path in sorted(folder.iterdir()):
+        if path.name not in {MANIFEST_FILE, *manifest.files, *PART_KINDS} or (path.name in PART_KINDS and path.is_symlink()):
+            consequence = "; the next change of the index removes it" if INDEX_FILE_NAME.fullmatch(path.name) else ""
+            problems.append(f"{path}: does not belong to the index{consequence}")
+    problems += _verify_parts(folder)
+    try:
+        store = open_store(folder, manifest)
+        problems += store.problems()
+        open_shard_vectors(folder, manifest)
+        if not problems:
+            open_faiss(folder, manifest, store.tombstones.rows)
+    except IndexFormatError as error:
+        problems.append(str(error))
+    return problems
 
 
-def verify_parts(folder: Path) -> list[str]:
+def _verify_parts(folder: Path) -> list[str]:
     """Check every byte of the parts of an index folder, including outdated ones, and list the problems."""
     problems: list[str] = []
     for kind in PART_KINDS:

@@ -4,7 +4,8 @@ Training uses a fixed sample and a fixed seed, and vectors are added in order, s
 same machine with the same number of threads. Graphs depend on the order of insertion and are built by one thread.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError, SettingsError
 from knowhalu.index.container import DAMAGE_HINT, Floats, Ints, Storage, stream_vectors
-from knowhalu.index.manifest import SearchParameters
+from knowhalu.index.manifest import FAISS_FILE_PREFIX, MANIFEST_FILE, Manifest, SearchParameters
 
 FLAT = "Flat"
 MAX_FLAT_PASSAGES, MAX_SQ8_PASSAGES = 200_000, 2_000_000
@@ -39,7 +40,12 @@ class VectorFiles(NamedTuple):
 def choose_factory(wanted: str, count: int, dimension: int) -> str:
     """Return the FAISS factory for a corpus; "auto" chooses by size. Raises SettingsError for an invalid factory."""
     if wanted != "auto":
-        _check_factory(wanted, dimension)
+        if "Refine" in wanted or "RFlat" in wanted:
+            raise SettingsError(
+                f"factory {wanted!r}: leave the refinement out; candidates are always reranked by their stored vectors"
+            )
+        if _index_kind(make_faiss_index(wanted, dimension)) is None and wanted != FLAT:
+            raise SettingsError(f"factory {wanted!r}: only Flat, IVF and HNSW indexes are supported. Try HNSW32 or IVF4096,SQ8")
         return wanted
     if count <= MAX_FLAT_PASSAGES:
         return FLAT
@@ -60,15 +66,6 @@ def make_faiss_index(factory: str, dimension: int) -> Any:
         raise SettingsError(f"factory {factory!r}: FAISS cannot build it for {dimension} dimensions. Try IVF4096,PQ48") from error
 
 
-def _check_factory(factory: str, dimension: int) -> None:
-    if "Refine" in factory or "RFlat" in factory:
-        raise SettingsError(
-            f"factory {factory!r}: leave the refinement out; candidates are always reranked by their stored vectors"
-        )
-    if _index_kind(make_faiss_index(factory, dimension)) is None and factory != FLAT:
-        raise SettingsError(f"factory {factory!r}: only Flat, IVF and HNSW indexes are supported. Try HNSW32 or IVF4096,SQ8")
-
-
 def default_parameters(factory: str) -> SearchParameters:
     """Return the default search parameters of a factory."""
     head, _, codes = factory.partition(",")
@@ -84,7 +81,7 @@ def parse_parameters(text: str, factory: str, usual: SearchParameters) -> Search
     """
     width = "nprobe" if "IVF" in factory else "ef_search"
     names = () if factory == FLAT else (width, "refine")
-    given = dict(usual)
+    values = dict(usual)
     for pair in filter(None, (item.strip() for item in text.split(","))):
         name, _, value = (word.strip() for word in pair.partition("="))
         if name not in names:
@@ -92,8 +89,8 @@ def parse_parameters(text: str, factory: str, usual: SearchParameters) -> Search
             raise SettingsError(f"search {pair!r}: {name!r} is not a parameter. An index of the factory {factory} {known}")
         if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= MAX_SEARCH_PARAMETER:
             raise SettingsError(f"search {pair!r}: write it as {name}=NUMBER, from 1 to {MAX_SEARCH_PARAMETER}")
-        given[name] = int(value)
-    return SearchParameters(**given)
+        values[name] = int(value)
+    return SearchParameters(**values)
 
 
 def _index_kind(index: Any) -> str | None:
@@ -114,9 +111,10 @@ def make_faiss_file(source: VectorFiles, factory: str, path: Path, report: Calla
     if "HNSW" in factory:
         faiss.omp_set_num_threads(1)
     try:
-        with _GPUAssignment(index) as devices:
-            _train_index(index, factory, source)
-            devices.trained()
+        with _assigned_on_gpus(index) as assign_added_vectors:
+            if not index.is_trained:
+                _train_index(index, factory, source)
+            assign_added_vectors()
             for block in stream_vectors(source.paths, source.dimension, source.storage):
                 index.add(block)
                 report(len(block))
@@ -126,22 +124,17 @@ def make_faiss_file(source: VectorFiles, factory: str, path: Path, report: Calla
 
 
 def _train_index(index: Any, factory: str, source: VectorFiles) -> None:
-    if index.is_trained:
-        return
-    sample = _read_training_vectors(source, _training_size(index))
+    import faiss
+
+    ivf = faiss.try_extract_index_ivf(index)
+    lists = 0 if ivf is None else ivf.nlist
+    sample = _read_training_vectors(source, max(MIN_TRAINING_VECTORS, TRAINING_VECTORS_PER_LIST * lists))
     try:
         index.train(sample)
     except RuntimeError as error:
         raise SettingsError(
             f"factory {factory!r} cannot be trained on {len(sample):,} passages, which are too few. Use auto or Flat"
         ) from error
-
-
-def _training_size(index: Any) -> int:
-    import faiss
-
-    ivf = faiss.try_extract_index_ivf(index)
-    return max(MIN_TRAINING_VECTORS, TRAINING_VECTORS_PER_LIST * ivf.nlist if ivf is not None else 0)
 
 
 def _read_training_vectors(source: VectorFiles, size: int) -> Floats:
@@ -157,36 +150,25 @@ def _read_training_vectors(source: VectorFiles, size: int) -> Floats:
     return vectors
 
 
-class _GPUAssignment:
-    """Assign vectors to lists on all GPUs that FAISS sees, in training and in adding; does nothing without a GPU."""
+@contextmanager
+def _assigned_on_gpus(index: Any) -> Iterator[Callable[[], None]]:
+    """Assign vectors to lists on all GPUs that FAISS sees, if any, in training and, after a call of the result, in adding."""
+    import faiss
 
-    def __init__(self, index: Any) -> None:
-        import faiss
+    ivf = faiss.try_extract_index_ivf(index)
+    if ivf is None or not hasattr(faiss, "get_num_gpus") or not faiss.get_num_gpus():
+        yield lambda: None
+        return
+    cpu_quantizer = ivf.quantizer
 
-        self._ivf = faiss.try_extract_index_ivf(index)
-        self._use = self._ivf is not None and hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
-        self._cpu_quantizer: Any = None
+    def assign_added_vectors() -> None:
+        ivf.quantizer = faiss.index_cpu_to_all_gpus(cpu_quantizer)
 
-    def __enter__(self) -> "_GPUAssignment":
-        if self._use:
-            import faiss
-
-            self._ivf.clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(self._ivf.d))
-        return self
-
-    def trained(self) -> None:
-        """Assign every vector that is added from now on by the GPUs."""
-        if self._use:
-            import faiss
-
-            self._cpu_quantizer = self._ivf.quantizer
-            self._ivf.quantizer = faiss.index_cpu_to_all_gpus(self._cpu_quantizer)
-
-    def __exit__(self, *_: object) -> None:
-        if self._use:
-            self._ivf.clustering_index = None
-            if self._cpu_quantizer is not None:
-                self._ivf.quantizer = self._cpu_quantizer
+    ivf.clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(ivf.d))
+    try:
+        yield assign_added_vectors
+    finally:
+        ivf.clustering_index, ivf.quantizer = None, cpu_quantizer
 
 
 class FaissFile:
@@ -203,25 +185,21 @@ class FaissFile:
             raise IndexFormatError(
                 f"{path}: is not a FAISS index of {rows} vectors of length {dimension} by inner product. {DAMAGE_HINT}"
             )
-        self._alive = self._selector(rows, dead) if len(dead) else None
-
-    def _selector(self, rows: int, dead: Ints) -> Any:
-        import faiss
-
-        marks = np.ones(-(-rows // 8) * 8, np.uint8)
-        marks[dead] = 0
-        self._bits = np.packbits(marks, bitorder="little")
-        return faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
+        self._options: dict[str, Any] = {}
+        if len(dead):
+            alive = np.ones(-(-rows // 8) * 8, np.uint8)
+            alive[dead] = 0
+            self._bits = np.packbits(alive, bitorder="little")  # the selector reads it in place
+            self._options["sel"] = faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
 
     def candidates(self, queries: Floats, count: int, parameters: SearchParameters) -> NDArray[Any]:
         """Return the approximately nearest live rows `(len(queries), count)`, padded with -1."""
         import faiss
 
-        selector = {"sel": self._alive} if self._alive else {}
         if self._kind == "ivf":
-            options = faiss.SearchParametersIVF(nprobe=parameters.nprobe, **selector)
+            options = faiss.SearchParametersIVF(nprobe=parameters.nprobe, **self._options)
         else:
-            options = faiss.SearchParametersHNSW(efSearch=max(parameters.ef_search, count), **selector)
+            options = faiss.SearchParametersHNSW(efSearch=max(parameters.ef_search, count), **self._options)
         if isinstance(self._index, faiss.IndexPreTransform):
             options = faiss.SearchParametersPreTransform(index_params=options)
         try:
@@ -250,3 +228,15 @@ def _open_memory_mapped(path: Path) -> Any:
     finally:
         if guarded:
             faiss.set_deserialization_vector_byte_limit(default_limit)
+
+
+def open_faiss(folder: Path, manifest: Manifest, dead: Ints) -> FaissFile | None:
+    """Open the FAISS file of an index without its `dead` rows; None where search is exact."""
+    if manifest.factory == FLAT:
+        return None
+    name, rows = next((n for n in manifest.files if n.startswith(FAISS_FILE_PREFIX)), None), manifest.search.rows
+    if name is None or not 0 < rows <= manifest.rows:
+        raise IndexFormatError(
+            f"{folder / MANIFEST_FILE}: lists no FAISS file for its factory {manifest.factory}. Rebuild the index"
+        )
+    return FaissFile(folder / name, rows, manifest.embedder.dimension, dead[: np.searchsorted(dead, rows)])

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.container import HEAD_BYTES, hash_file
+from knowhalu.index.container import HEAD_BYTES, ShardVectors, hash_file, open_vectors
+from knowhalu.index.protocols import Embedder
 from knowhalu.index.shard_file import CONTENT_MODULUS
 
 MANIFEST_FILE = "manifest.json"
@@ -83,8 +84,8 @@ def check_file(path: Path, size: int, remedy: str) -> None:
         raise IndexFormatError(f"{path}: missing. {remedy}")
     if path.is_symlink() and path.resolve().parent != path.parent.resolve():
         raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there. {remedy}")
-    if (found := path.stat().st_size) != size:
-        raise IndexFormatError(f"{path}: has {found} bytes, not {size}. {remedy}")
+    if (actual := path.stat().st_size) != size:
+        raise IndexFormatError(f"{path}: has {actual} bytes, not {size}. {remedy}")
 
 
 class FileEntry(ManifestEntry):
@@ -224,8 +225,12 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def read_stable_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an index whose files are all there; try once more where the index was changed meanwhile."""
+def read_index_info(folder: Path) -> Manifest:
+    """Read the manifest of an index; raises IndexFormatError where there is none or a file is missing or has another size.
+
+    It is read once more where the index was changed meanwhile.
+    """
+    folder = Path(folder)
     manifest = read_manifest(folder)
     try:
         _check_files(folder, manifest)
@@ -240,3 +245,24 @@ def read_stable_manifest(folder: Path) -> Manifest:
 def _check_files(folder: Path, manifest: Manifest) -> None:
     for name, entry in manifest.files.items():
         check_file(folder / name, entry.size, COPY_HINT)
+
+
+def open_shard_vectors(folder: Path, manifest: Manifest) -> ShardVectors:
+    """Open the vectors of all shards."""
+    dimension, storage = manifest.embedder.dimension, manifest.storage
+    opened = [
+        open_vectors(folder / s.vectors, dimension, s.rows, storage, manifest.files[s.vectors].sha256) for s in manifest.shards
+    ]
+    return ShardVectors(opened, dimension)
+
+
+def check_embedder(folder: Path, manifest: Manifest, embedder: Embedder) -> None:
+    """Raise IndexFormatError unless the embedder is the one that produced the vectors."""
+    entry = manifest.embedder
+    same = (entry.fingerprint, entry.dimension) == (embedder.fingerprint, embedder.dimension)
+    if not same:
+        raise IndexFormatError(
+            f"{folder}: was built with the embedder {entry.name!r} ({entry.dimension} dimensions, {entry.fingerprint[:12]}), not "
+            f"with {embedder.name!r} ({embedder.dimension} dimensions, {embedder.fingerprint[:12]}). "
+            f"Open it with {entry.name!r}, or rebuild it with {embedder.name!r}"
+        )

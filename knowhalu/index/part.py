@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,12 +99,10 @@ class PartWriter:
             shutil.rmtree(leftover, ignore_errors=True)
         return manifest
 
-    def __enter__(self) -> "PartWriter":
-        """Return the writer."""
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close all files, and remove the work folder of a part that was not finished."""
         self._stack.__exit__(kind, error, trace)
         shutil.rmtree(self.work, ignore_errors=True)
 
@@ -214,7 +212,10 @@ class PostingRuns:
 
 
 def write_posting_lists(out: PartWriter, runs: PostingRuns) -> None:
-    """Write postings as arrays: ascending `keys`, `ends` of their lists, and `rows` and `counts` of all lists concatenated."""
+    """Write postings as arrays: ascending `keys`, `ends` of their lists, and `rows` and `counts` of all lists concatenated.
+
+    The files of the runs are removed.
+    """
     total = 0
     out.add("ends", np.zeros(1), "<i8")
     for postings in runs.merged():
@@ -224,3 +225,4 @@ def write_posting_lists(out: PartWriter, runs: PostingRuns) -> None:
         out.add("rows", postings["row"], "<i4")
         out.add("counts", postings["count"], "u1")
         total += len(postings)
+    shutil.rmtree(runs.folder)

@@ -1,21 +1,29 @@
-"""Passages by row, the input of every kind of search: those of an index folder, a slice of them, or a list in memory."""
+"""Passages by row, the input of every kind of search: those of an index folder, a slice of them, or a list in memory.
+
+Shards are not rewritten when documents are deleted. A passage is shown at its first occurrence in a document that was not
+deleted: where the document that it was read from was deleted, it moves to its first remaining echo, and is dead where there is
+none.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.chunking import passage_title
-from knowhalu.index.container import DAMAGE_HINT, Ints
+from knowhalu.index.container import DAMAGE_HINT, Ints, SectionFile, SectionWriter
 from knowhalu.index.manifest import Manifest
 from knowhalu.index.shard_file import Shard
-from knowhalu.index.tombstones import Tombstones
+from knowhalu.io.keys import find_keys
 from knowhalu.types import Passage
+
+EDITS_KIND = "edits"
+EMPTY_ROWS: Ints = np.zeros(0, np.int64)
 
 
 class PassageRows(Protocol):
@@ -61,7 +69,6 @@ class PassageSlice:
         self._passages, self._first, self._rows = passages, first, rows
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return self._rows
 
     def get(self, i: int, score: float = 0.0) -> Passage:
@@ -82,6 +89,78 @@ def top_rows(passages: Passages, rows: Ints, scores: NDArray[np.floating], k: in
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
+class Tombstones(NamedTuple):
+    """Deleted documents and dead rows, sorted, and moved rows `(row, document, number, start)`, sorted by row."""
+
+    documents: Ints = EMPTY_ROWS
+    rows: Ints = EMPTY_ROWS
+    moved: Ints = EMPTY_ROWS.reshape(0, 4)
+
+    @classmethod
+    def open(cls, path: Path, digest: str) -> "Tombstones":
+        """Open a file of tombstones."""
+        file = SectionFile(path, EDITS_KIND, digest)
+        return cls(file.numbers(0)[:, 0], file.numbers(1)[:, 0], file.numbers(2, columns=4))
+
+    def write(self, path: Path) -> SectionWriter:
+        """Write a file of tombstones; return the writer, which has its size and sha256."""
+        with SectionWriter(path, EDITS_KIND) as file:
+            for data in (self.documents, self.rows, self.moved):
+                file.begin()
+                file.write(np.ascontiguousarray(data))
+        return file
+
+    def check(self, rows: int, documents: int, path: Path) -> None:
+        """Raise IndexFormatError where a row or document is not in the index or out of order."""
+        for values, end in ((self.documents, documents), (self.rows, rows), (self.moved[:, 0], rows)):
+            if len(values) and (values[0] < 0 or values[-1] >= end or np.any(values[1:] <= values[:-1])):
+                raise IndexFormatError(f"{path}: names rows or documents that the index does not have. {DAMAGE_HINT}")
+        if np.any((self.moved[:, 1] < 0) | (self.moved[:, 1] >= documents)):
+            raise IndexFormatError(f"{path}: moves a passage to a document that the index does not have. {DAMAGE_HINT}")
+
+    def places(self, rows: Ints, spans: Ints) -> Ints:
+        """Replace the places of moved rows in `spans` (document, number, start, end), one for each row."""
+        if not len(self.moved):
+            return spans
+        at = np.minimum(np.searchsorted(self.moved[:, 0], rows), len(self.moved) - 1)
+        has_moved = np.flatnonzero(self.moved[at, 0] == rows)
+        spans = spans.copy()
+        length = spans[has_moved, 3] - spans[has_moved, 2]
+        spans[has_moved, :3] = self.moved[at[has_moved], 1:]
+        spans[has_moved, 3] = spans[has_moved, 2] + length
+        return spans
+
+
+def is_in_sorted(values: Ints, sorted_values: Ints) -> NDArray[np.bool_]:
+    """Return for each value whether it is in a sorted array."""
+    if not len(sorted_values):
+        return np.zeros(values.shape, bool)
+    values = np.ascontiguousarray(values)  # a column is faster to search as a copy
+    at = np.minimum(np.searchsorted(sorted_values, values), len(sorted_values) - 1)
+    is_in: NDArray[np.bool_] = sorted_values[at] == values
+    return is_in
+
+
+def resolve_deletions(shards: Sequence[Shard], documents: Ints) -> Tombstones:
+    """Compute the dead and moved rows from the sorted numbers of the deleted documents."""
+    firsts = np.cumsum([0, *map(len, shards)])
+    deleted = [np.flatnonzero(is_in_sorted(s.spans[:, 0], documents)) for s in shards]
+    rows = np.concatenate([inside + first for inside, first in zip(deleted, firsts, strict=False)]).astype(np.int64)
+    keys = np.concatenate([s.keys[inside] for s, inside in zip(shards, deleted, strict=True)])
+    order = np.argsort(keys)
+    keys, owners = keys[order], rows[order]
+    moved: dict[int, tuple[int, int, int]] = {}
+    for shard in shards:
+        echo_keys = shard.echo_keys
+        for i in find_keys(echo_keys, keys):
+            document, number, start = map(int, shard.echo_places[i])
+            row = int(owners[np.searchsorted(keys, echo_keys[i : i + 1])[0]])
+            if row not in moved and not is_in_sorted(np.array([document]), documents)[0]:
+                moved[row] = document, number, start
+    table = np.array([[r, *moved[r]] for r in sorted(moved)], np.int64).reshape(-1, 4)
+    return Tombstones(documents, rows[~is_in_sorted(rows, table[:, 0])], table)
+
+
 class PassageStore:
     """The passages of an index folder by row, across its shards and with its tombstones applied; reads from disk on demand.
 
@@ -94,7 +173,6 @@ class PassageStore:
         self._documents = [0, *accumulate(len(s.document_keys) for s in shards)]
 
     def __len__(self) -> int:
-        """Return the number of rows, including deleted ones."""
         return self._rows[-1]
 
     @property
@@ -104,21 +182,16 @@ class PassageStore:
 
     def live(self) -> Iterator[int]:
         """Yield the rows that are not deleted, ascending."""
-        dead = iter([*self.tombstones.rows.tolist(), -1])
-        skip = next(dead)
-        for row in range(len(self)):
-            if row == skip:
-                skip = next(dead)
-            else:
-                yield row
+        dead = set(self.tombstones.rows.tolist())
+        return (row for row in range(len(self)) if row not in dead)
 
     def places(self, rows: Ints) -> Ints:
         """Return (document, number, start, end) of each row, with tombstones applied."""
         places = np.empty((len(rows), 4), np.int64)
         numbers = np.searchsorted(self._rows, rows, side="right") - 1
         for number in np.unique(numbers):
-            here = numbers == number
-            places[here] = self.shards[number].spans[rows[here] - self._rows[number]]
+            inside = numbers == number
+            places[inside] = self.shards[number].spans[rows[inside] - self._rows[number]]
         return self.tombstones.places(rows, places)
 
     def text(self, row: int) -> tuple[str, str]:

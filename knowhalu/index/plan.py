@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from knowhalu.errors import InputError
+from knowhalu.index.build import peak_memory
 from knowhalu.index.chunking import chunk_document, passage_title
 from knowhalu.index.faiss_file import make_faiss_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.progress import peak_memory
 from knowhalu.index.protocols import Embedder
+from knowhalu.index.sharding import text_to_embed
 from knowhalu.ingest.sources import DocumentReader, SourceRecord, detect_format
 
 MAX_SAMPLED_DOCUMENTS, MAX_SAMPLED_FILES, MAX_SAMPLING_SECONDS = 2000, 20, 10.0
@@ -86,14 +87,10 @@ def plan_build(
     passages, documents = round(whole.passages), round(whole.documents)
     rate = measure_embedding_rate(embedder, survey.texts)
     name = factory(passages)
-    code = bytes_per_vector(name, embedder.dimension)
-    stored = embedder.dimension * number_bytes + BYTES_PER_PASSAGE + (code if name != "Flat" else 0)
-    memory = (
-        (peak_memory() or UNKNOWN_MEMORY)
-        + BUFFER_BYTES
-        + passages * (MEMORY_PER_PASSAGE + (code if name != "Flat" else 0))
-        + documents * MEMORY_PER_DOCUMENT
-    )
+    code = 0 if name == "Flat" else bytes_per_vector(name, embedder.dimension)
+    stored = embedder.dimension * number_bytes + BYTES_PER_PASSAGE + code
+    memory = (peak_memory() or UNKNOWN_MEMORY) + BUFFER_BYTES
+    memory += passages * (MEMORY_PER_PASSAGE + code) + documents * MEMORY_PER_DOCUMENT
     return BuildPlan(
         exact=complete,
         documents=documents,
@@ -101,7 +98,7 @@ def plan_build(
         words=whole.words / whole.passages,
         factory=name,
         disk=round(passages * stored + whole.text + whole.titles + documents * BYTES_PER_DOCUMENT),
-        memory=round(memory),
+        memory=memory,
         reading=whole.seconds / (1 if exact else max(1, reader.workers)),
         embedding=passages / rate,
         searching=estimate_faiss_seconds(name, passages, embedder.dimension),
@@ -179,8 +176,7 @@ class _SourceSurvey:
         self.documents += 1
         passages = list(chunk_document(record, self._chunking))
         timed = passages[: max(0, MAX_TIMED_PASSAGES - len(self.texts))]
-        titles = [passage_title(record.title, p.section) if self._chunking.titles else "" for p in timed]
-        self.texts += [f"{title}. {p.span.text}" if title else p.span.text for title, p in zip(titles, timed, strict=True)]
+        self.texts += [text_to_embed(passage_title(record.title, p.section), p.span.text, self._chunking) for p in timed]
         words = sum(len(p.span.text.split()) for p in passages)
         size = sum(len(p.span.text.encode()) for p in passages)
         return SourceAmount(1, len(passages), words, size, len(record.title.encode()) + len(record.id.encode()))
@@ -195,14 +191,13 @@ SCATTERED_ACCESS_FACTOR = 20
 """Slowdown of distances to scattered vectors against a matrix product."""
 
 
-def _list_count(factory: str) -> int:
-    match = re.search(r"IVF(\d+)", factory)
-    return int(match[1]) if match else 0
-
-
-def _neighbour_count(factory: str) -> int:
-    match = re.search(r"^(?:.*,)?HNSW(\d*)", factory) if "IVF" not in factory else None
-    return int(match[1] or 32) if match else 0
+def _list_and_neighbour_counts(factory: str) -> tuple[int, int]:
+    """Return the number of lists of an IVF and of links of a node of HNSW, each 0 for another factory."""
+    if "IVF" in factory:
+        lists = re.search(r"IVF(\d+)", factory)
+        return int(lists[1]) if lists else 0, 0
+    links = re.search(r"^(?:.*,)?HNSW(\d*)", factory)
+    return 0, int(links[1] or 32) if links else 0
 
 
 def bytes_per_vector(factory: str, dimension: int) -> int:
@@ -212,15 +207,16 @@ def bytes_per_vector(factory: str, dimension: int) -> int:
     index = make_faiss_index(factory, dimension)
     inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
     codes = inner.storage if isinstance(inner, faiss.IndexHNSW) else inner
-    return int(codes.sa_code_size()) + (8 if _list_count(factory) else 0) + 8 * _neighbour_count(factory)
+    lists, neighbours = _list_and_neighbour_counts(factory)
+    return int(codes.sa_code_size()) + (8 if lists else 0) + 8 * neighbours
 
 
 def estimate_faiss_seconds(factory: str, passages: int, dimension: int) -> float:
     """Estimate the seconds to train and fill an index of this factory; 0 for exact search."""
     if factory == "Flat":
         return 0.0
-    lists = _list_count(factory)
-    near = HNSW_VISITED_NODES * 2 * _neighbour_count(factory) * SCATTERED_ACCESS_FACTOR
+    lists, neighbours = _list_and_neighbour_counts(factory)
+    near = HNSW_VISITED_NODES * 2 * neighbours * SCATTERED_ACCESS_FACTOR
     coded = PQ_CODEWORDS if "PQ" in factory else 0
     trained = KMEANS_ITERATIONS * min(passages, KMEANS_VECTORS_PER_LIST * lists) * lists
     return 2 * dimension * (trained + passages * (lists + near + coded)) / _measure_flops()

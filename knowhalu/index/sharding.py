@@ -10,7 +10,6 @@ import numpy as np
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.chunking import chunk_document
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.progress import ProgressMeter
 from knowhalu.index.shard_file import Shard, ShardSummary, ShardWriter, sum_counts
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
@@ -22,6 +21,8 @@ WINDOW_PASSAGES = 8192
 WINDOW_CHARACTERS = 2**24
 """Characters after which a window ends, however few its passages are."""
 T = TypeVar("T")
+RecordsCheck = Callable[[Sequence[SourceRecord]], None]
+"""Raises InputError for a document that may not be added."""
 
 
 class StreamPosition(NamedTuple):
@@ -37,7 +38,6 @@ class StreamedPassage(NamedTuple):
 
     record: SourceRecord
     opens: bool
-    number: int
     section: str
     span: Span | None
     key: bytes
@@ -60,31 +60,22 @@ def stream_passages(records: Iterable[SourceRecord], chunking: Chunking, after: 
     """
     count, chain = 0, ""
     for count, record in enumerate(records, 1):  # noqa: B007
-        chain = _extend_chain(chain, record)
+        headings = (f"{h.start} {h.path}" for h in record.headings)
+        content = "\0".join((chain, record.id, record.title, record.text, *headings))
+        chain = hashlib.blake2b(content.encode(errors="surrogatepass"), digest_size=16).hexdigest()
         if count < after.records:
             continue
         if count == after.records and chain != after.chain:
             raise SourcesChanged
-        done = after.passages if count == after.records else -1
-        yield from _record_passages(record, chunking, count, chain, done)
+        done, number = after.passages if count == after.records else -1, 0
+        for number, (section, span) in enumerate(chunk_document(record, chunking), 1):
+            if number > done:
+                key = make_key(record.title, section, span.text)
+                yield StreamedPassage(record, number == 1, section, span, key, StreamPosition(count, number, chain))
+        if not number and done < 0:
+            yield StreamedPassage(record, True, "", None, b"", StreamPosition(count, 0, chain))
     if count < after.records:
         raise SourcesChanged
-
-
-def _record_passages(record: SourceRecord, chunking: Chunking, count: int, chain: str, done: int) -> Iterator[StreamedPassage]:
-    number = 0
-    for number, (section, span) in enumerate(chunk_document(record, chunking), 1):
-        if number > done:
-            key = make_key(record.title, section, span.text)
-            yield StreamedPassage(record, number == 1, number, section, span, key, StreamPosition(count, number, chain))
-    if not number and done < 0:
-        yield StreamedPassage(record, True, 0, "", None, b"", StreamPosition(count, 0, chain))
-
-
-def _extend_chain(chain: str, record: SourceRecord) -> str:
-    headings = (f"{h.start} {h.path}" for h in record.headings)
-    parts = "\0".join((chain, record.id, record.title, record.text, *headings))
-    return hashlib.blake2b(parts.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def group_into_windows(stream: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
@@ -111,73 +102,63 @@ class FinishedShard(NamedTuple):
         return Shard(self.path, self.summary.passages, self.summary.documents, self.summary.echoes, self.summary.sha256)
 
 
-class SeenInBuild:
-    """Deduplicate among the texts of this build, and accept every document."""
-
-    def __init__(self) -> None:
-        self._keys = KeySet()
-
-    def check(self, records: Sequence[SourceRecord]) -> None:
-        """Raise InputError for a document that may not be added."""
-
-    def load(self, shard: Shard) -> None:
-        """Add the passages of a shard that was finished before."""
-        self._keys.load(shard.keys)
-
-    def new(self, keys: list[bytes]) -> list[bool]:
-        """Add keys and return for each whether it is new."""
-        return [self._keys.add(key) for key in keys]
-
-
-class SeenInShards(SeenInBuild):
-    """Deduplicate against the shards of an index, too, which are searched for each window."""
-
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        super().__init__()
-        self._shards = shards
-
-    def new(self, keys: list[bytes]) -> list[bool]:
-        """Add keys and return for each whether it is new."""
-        wanted = np.sort(np.array(keys, KEY_TYPE))
-        known = {s.keys[i : i + 1].tobytes() for s in self._shards for i in find_keys(s.keys, wanted)}
-        return [key not in known and self._keys.add(key) for key in keys]
-
-
 class ShardBuilder:
-    """Write records as shards in a work folder, resuming where an earlier process stopped."""
+    """Write records as shards in a work folder, resuming where an earlier process stopped.
+
+    Texts that occur again in this build or in the shards `old` of the index are echoes. `check` raises for documents that may
+    not be added. The numbers of the documents begin with `first_document`.
+    """
 
     def __init__(
-        self, work: IndexTransaction, chunking: Chunking, *, limit: int, seen: SeenInBuild, first_document: int = 0
+        self,
+        work: IndexTransaction,
+        chunking: Chunking,
+        limit: int,
+        *,
+        old: Sequence[Shard] = (),
+        check: RecordsCheck | None = None,
+        first_document: int = 0,
     ) -> None:
-        self._work, self._chunking, self._limit, self._seen, self._first = work, chunking, limit, seen, first_document
+        self._work, self._chunking, self._limit, self._first = work, chunking, limit, first_document
+        self._old, self._check, self._keys = old, check, KeySet()
         self.shards = [_open_finished_shard(work, i, s["shard"]) for i, s in enumerate(s for s in work.steps if "shard" in s)]
         for shard in self.shards:
-            seen.load(shard.open())
+            self._keys.load(shard.open().keys)
         last_step = work.steps[-1] if work.steps else {}
-        self._after = StreamPosition(*last_step.get("position", ()))
+        self._after, self._is_complete = StreamPosition(*last_step.get("position", ())), "end" in last_step
         self._writer = self._begin()
 
-    def run(self, records: Iterable[SourceRecord], meter: ProgressMeter) -> list[FinishedShard]:
-        """Read all records; raises SourcesChanged where they differ from those of the unfinished work."""
+    def run(self, records: Iterable[SourceRecord], show: Callable[[int, int, int, int], None]) -> list[FinishedShard]:
+        """Read all records; raises SourcesChanged where they differ from those of the unfinished work.
+
+        `show` gets documents, passages, duplicates and documents read so far.
+        """
         position = self._after
         stream = stream_passages(records, self._chunking, self._after)
         for window in group_into_windows(stream, lambda passage: len(passage.span.text) if passage.span else 0):
-            if self._work.steps and "end" in self._work.steps[-1]:
+            if self._is_complete:
                 raise SourcesChanged
-            self._seen.check([p.record for p in window if p.opens])
-            is_new = iter(self._seen.new([p.key for p in window if p.span]))
+            if self._check is not None:
+                self._check([p.record for p in window if p.opens])
+            is_new = iter(self._are_new([p.key for p in window if p.span]))
             for passage in window:
                 position = passage.position
                 self._add(passage, is_new)
                 if self._writer.full:
                     self._close(position)
             passages, documents, echoes = (a + b for a, b in zip(self._counts(), self._writer.counts, strict=True))
-            meter.show(documents, passages, echoes, documents)
+            show(documents, passages, echoes, documents)
         if not self._writer.empty:
             self._close(position)
-        if not (self._work.steps and "end" in self._work.steps[-1]):
+        if not self._is_complete:
             self._step({"end": True, "position": position})
         return self.shards
+
+    def _are_new(self, keys: list[bytes]) -> list[bool]:
+        """Add keys and return for each whether it is new; the old shards are searched once for all of them."""
+        wanted = np.sort(np.array(keys, KEY_TYPE))
+        known = {s.keys[i : i + 1].tobytes() for s in self._old for i in find_keys(s.keys, wanted)}
+        return [key not in known and self._keys.add(key) for key in keys]
 
     def _counts(self) -> tuple[int, int, int]:
         return sum_counts(shard.summary for shard in self.shards)
@@ -185,16 +166,16 @@ class ShardBuilder:
     def _begin(self) -> ShardWriter:
         return ShardWriter(self._first + self._counts()[1], self._limit)
 
-    def _add(self, passage: StreamedPassage, is_new: Any) -> None:
-        record, span = passage.record, passage.span
+    def _add(self, passage: StreamedPassage, is_new: Iterator[bool]) -> None:
+        record, span, number = passage.record, passage.span, passage.position.passages
         if passage.opens:
             self._writer.document(record.id, record.title)
         if span is None:
             return
         if next(is_new):
-            self._writer.passage(record.id, passage.number, span.start, passage.key, span.text, passage.section)
+            self._writer.passage(record.id, number, span.start, passage.key, span.text, passage.section)
         else:
-            self._writer.echo(record.id, passage.number, span.start, passage.key)
+            self._writer.echo(record.id, number, span.start, passage.key)
 
     def _close(self, position: StreamPosition) -> None:
         path = self._work.folder / f"{len(self.shards):05d}.passages"

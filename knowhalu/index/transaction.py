@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.manifest import INDEX_FILE_NAME, MANIFEST_FILE, Manifest
@@ -53,7 +53,12 @@ class IndexTransaction:
         self._command = (job_line or self.job)["command"]
         if job_line != self.job:
             if job_line is not None:
-                self.refuse(f"it was started with other settings ({_describe_difference(job_line, self.job)})")
+                changes = (
+                    f"{k} was {job_line.get(k)}, now {self.job.get(k)}"
+                    for k in sorted({*job_line, *self.job})
+                    if job_line.get(k) != self.job.get(k)
+                )
+                self.refuse(f"it was started with other settings ({', '.join(changes)})")
             self.clear()
             return []
         return steps
@@ -117,12 +122,10 @@ class IndexTransaction:
                 path.unlink()
         shutil.rmtree(self.folder)
 
-    def __enter__(self) -> "IndexTransaction":
-        """Return the transaction."""
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Unlock the index; remove work that is cheap to repeat."""
         if not self.is_precious:
             shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.close()
@@ -177,11 +180,6 @@ def _read_journal(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any
         size += len(line)
     os.truncate(path, size)
     return (lines[0], lines[1:]) if lines else (None, [])
-
-
-def _describe_difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    changed = [k for k in sorted({*old, *new}) if old.get(k) != new.get(k)]
-    return ", ".join(f"{k} was {old.get(k)}, now {new.get(k)}" for k in changed)
 
 
 def _sync(path: Path) -> None:

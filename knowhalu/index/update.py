@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
-from knowhalu.index.build import embed_shards, write_shards
-from knowhalu.index.commit import CREATED_BY, IndexRecipe, ShardFiles, name_shard_files
+from knowhalu.index.build import (
+    CREATED_BY,
+    IndexRecipe,
+    ProgressCallback,
+    ShardFiles,
+    embed_shards,
+    name_shard_files,
+    write_shards,
+)
 from knowhalu.index.container import Ints, SectionWriter, VectorWriter, open_vectors
 from knowhalu.index.embedding import EmbeddingStage, EmbeddingTask, embed_locally, make_embedding_tasks
 from knowhalu.index.manifest import (
@@ -20,37 +28,18 @@ from knowhalu.index.manifest import (
     IndexCounts,
     Manifest,
     ShardEntry,
+    check_embedder,
     format_content_sum,
+    open_shard_vectors,
     read_manifest,
 )
-from knowhalu.index.open import check_embedder, open_shard_vectors
-from knowhalu.index.passages import PassageStore, open_store
-from knowhalu.index.progress import ProgressCallback
+from knowhalu.index.passages import PassageStore, is_in_sorted, open_store, resolve_deletions
 from knowhalu.index.protocols import Embedder
 from knowhalu.index.shard_file import PASSAGES_KIND, Section, Shard, ShardSummary, hash_occurrence
-from knowhalu.index.sharding import FinishedShard, SeenInShards
-from knowhalu.index.tombstones import is_in_sorted, resolve_deletions
+from knowhalu.index.sharding import FinishedShard
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io.keys import KEY_TYPE, find_keys, make_key
-
-
-class SeenInStore(SeenInShards):
-    """Deduplicate against an index, and refuse documents without an id of their own that would replace others."""
-
-    def __init__(self, store: PassageStore) -> None:
-        super().__init__(store.shards)
-        self._store = store
-
-    def check(self, records: Sequence[SourceRecord]) -> None:
-        """Raise InputError for a document without an id whose file and line equal an existing id."""
-        numbered = {record.id: record for record in records if record.numbered}
-        existing = find_documents(self._store, list(numbered)) if numbered else {}
-        if taken := next((name for name in existing if existing[name]), None):
-            raise InputError(
-                f"{numbered[taken].where}: has no id, and its file and line, {taken!r}, are the id of a document in the index. "
-                "Name the field of the ids (--id-field), rename the file, or use --replace to replace such documents"
-            )
 
 
 def manifest_recipe(manifest: Manifest) -> IndexRecipe:
@@ -89,14 +78,8 @@ def add_documents(
         manifest = read_manifest(folder)
         recipe, store = manifest_recipe(manifest), open_store(folder, manifest)
         old = store.shards
-        shards = write_shards(
-            records,
-            work,
-            recipe,
-            watch,
-            seen=lambda: SeenInShards(old) if replace else SeenInStore(store),
-            first_document=store.documents,
-        )
+        check = None if replace else partial(_refuse_taken_ids, store)
+        shards = write_shards(records, work, recipe, watch, old=old, check=check, first_document=store.documents)
         if not shards:
             raise InputError("the sources contain no document. Give a source with at least one text")
         tasks = make_embedding_tasks(shards, recipe.chunking, recipe.storage, store.documents)
@@ -133,6 +116,17 @@ def delete_documents(names: Sequence[str], folder: Path, *, force: bool = False)
             raise InputError(f"{folder}: has no document {', '.join(map(repr, missing[:5]))}{' ...' * (len(missing) > 5)}")
         deleted = np.unique(np.array([n for numbers in documents.values() for n in numbers], np.int64))
         return _publish_change(work, manifest, store, deleted, manifest.shards, ShardFiles((), {}, {}), int(manifest.total, 16))
+
+
+def _refuse_taken_ids(store: PassageStore, records: Sequence[SourceRecord]) -> None:
+    """Raise InputError for a document without an id of its own whose file and line are the id of another in the index."""
+    numbered = {record.id: record for record in records if record.numbered}
+    existing = find_documents(store, list(numbered)) if numbered else {}
+    if taken := next((name for name in existing if existing[name]), None):
+        raise InputError(
+            f"{numbered[taken].where}: has no id, and its file and line, {taken!r}, are the id of a document in the index. "
+            "Name the field of the ids (--id-field), rename the file, or use --replace to replace such documents"
+        )
 
 
 def find_documents(store: PassageStore, names: Sequence[str]) -> dict[str, list[int]]:
@@ -175,7 +169,7 @@ def _sum_content(store: PassageStore, documents: Ints) -> int:
     total = 0
     for shard in store.shards:
         for places, keys in ((shard.spans[:, :3], shard.keys), (shard.echo_places, shard.echo_keys)):
-            for i in np.flatnonzero(is_in_sorted(np.ascontiguousarray(places[:, 0]), documents)):
+            for i in np.flatnonzero(is_in_sorted(places[:, 0], documents)):
                 document, number, start = map(int, places[i])
                 total += hash_occurrence(store.document(document)[0], number, start, keys[i : i + 1].tobytes())
     return total
@@ -204,9 +198,7 @@ def _publish_change(
         written = edits.write(work.folder / "edits")
         name = f"edits-{written.digest[:16]}.bin"
         files[name], moves["edits"] = FileEntry(size=written.size, sha256=written.digest), name
-    places = sum(
-        int(np.sum(~is_in_sorted(np.ascontiguousarray(p[:, 0]), dead))) for s in store.shards for p in (s.spans, s.echo_places)
-    )
+    places = sum(int(np.sum(~is_in_sorted(p[:, 0], dead))) for s in store.shards for p in (s.spans, s.echo_places))
     passages = len(store) - len(edits.rows)
     update = {
         "created_by": CREATED_BY,
@@ -227,15 +219,11 @@ def count_joinable_shards(manifest: Manifest, summary: ShardSummary) -> int:
     starts = list(accumulate((s.rows for s in manifest.shards), initial=0))
     size, count = summary.passages + summary.documents + summary.echoes, 0
     for entry, start in zip(reversed(manifest.shards), reversed(starts[:-1]), strict=True):
-        other = _shard_size(entry)
+        other = entry.rows + entry.documents + entry.echoes
         if other > 2 * size or size + other > manifest.shard or start < manifest.search.rows:
             break
         size, count = size + other, count + 1
     return count
-
-
-def _shard_size(entry: ShardEntry) -> int:
-    return entry.rows + entry.documents + entry.echoes
 
 
 def join_shards(old: Sequence[Shard], vectors: Sequence[NDArray[np.generic]], task: EmbeddingTask) -> EmbeddingTask:
@@ -252,18 +240,13 @@ def join_shards(old: Sequence[Shard], vectors: Sequence[NDArray[np.generic]], ta
 
 def _join_passages(shards: Sequence[Shard], path: Path) -> ShardSummary:
     columns = list(zip(*(shard.sections() for shard in shards), strict=True))
+    for number in (Section.TEXT_ENDS, Section.NAME_ENDS):  # offsets, each list of which begins at 0
+        shifts = accumulate((int(ends[-1]) for ends in columns[number][:-1]), initial=0)
+        first, *others = (ends + shift for ends, shift in zip(columns[number], shifts, strict=True))
+        columns[number] = (first, *(ends[1:] for ends in others))
     with SectionWriter(path, PASSAGES_KIND) as file:
-        for number, sections in enumerate(columns):
+        for sections in columns:
             file.begin()
-            file.write(_join_ends(sections) if number in (Section.TEXT_ENDS, Section.NAME_ENDS) else np.concatenate(sections))
+            file.write(np.concatenate(sections))
     passages, documents, echoes = (sum(map(len, columns[i])) for i in (Section.KEYS, Section.DOCUMENT_KEYS, Section.ECHOES))
     return ShardSummary(passages, documents, echoes, 0, file.size, file.digest)
-
-
-def _join_ends(parts: Sequence[Ints]) -> Ints:
-    """Concatenate lists of ends, each of which begins at 0."""
-    joined, last = [np.zeros(1, np.int64)], 0
-    for ends in parts:
-        joined.append(ends[1:] + last)
-        last += int(ends[-1])
-    return np.concatenate(joined)

@@ -42,17 +42,13 @@ def read_html(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | 
 
 
 def _read_page(file: SourceFile) -> list[SourceRow]:
-    data = read_whole_file(file.path)
-    if isinstance(data, BrokenRecord):
-        return [SourceRow(data, file.name, str(file.path))]
     try:
-        title, text, headings = extract_text(_decode_page(data))
+        title, text, headings = extract_text(_decode_page(read_whole_file(file.path)))
     except BrokenRecord as problem:
-        return [SourceRow(problem, file.name, str(file.path))]
+        return [file.row(problem)]
     if not text:
-        return [SourceRow(SkippedRecord("HTML page without visible text"), file.name, str(file.path))]
-    value = {"id": file.name, "title": title or file.path.stem, "text": text}
-    return [SourceRow(value, file.name, str(file.path), headings=headings)]
+        return [file.row(SkippedRecord("HTML page without visible text"))]
+    return [file.row({"id": file.name, "title": title or file.path.stem, "text": text}, headings)]
 
 
 def _decode_page(data: bytes) -> str:
@@ -103,7 +99,6 @@ class _TextLines:
         self._at = 0
 
     def add(self, text: str) -> None:
-        """Add text to the open line."""
         self._open.append(text)
 
     def superscript(self, text: str) -> None:

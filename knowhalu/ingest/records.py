@@ -71,6 +71,10 @@ class SourceFile(NamedTuple):
     quotes: bool = True
     format: str = ""
 
+    def row(self, value: Mapping[str, Any] | BrokenRecord | SkippedRecord, headings: tuple[Heading, ...] = ()) -> SourceRow:
+        """Return a row whose place is the file as a whole."""
+        return SourceRow(value, self.name, str(self.path), headings=headings)
+
 
 FormatReader = Callable[[SourceFile, PositionCallback], Iterator[SourceRow | ReadJob]]
 """Reads one format, row by row; raises InputError where the file cannot be read at all."""

@@ -5,14 +5,13 @@ A broken record is an InputError that names file and line; with `on_error="skip"
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import InputError
 from knowhalu.ingest.html import read_html
-from knowhalu.ingest.pdf import read_pdf
-from knowhalu.ingest.presets import PRESET_FIELDS
 from knowhalu.ingest.records import (
     BrokenRecord,
     FieldNames,
@@ -24,8 +23,8 @@ from knowhalu.ingest.records import (
     SourceRow,
     run_jobs,
 )
-from knowhalu.ingest.tables import read_jsonl, read_parquet, read_table
-from knowhalu.ingest.text import read_markdown, read_text
+from knowhalu.ingest.tables import PRESET_FIELDS, read_jsonl, read_parquet, read_table
+from knowhalu.ingest.text import read_markdown, read_pdf, read_text
 from knowhalu.ingest.wikipedia import read_dump
 from knowhalu.io.compression import COMPRESSED_SUFFIXES, READ_ERRORS, PositionCallback, open_uncompressed, uncompressed_name
 from knowhalu.io.keys import KeySet, make_key
@@ -67,8 +66,10 @@ class DocumentReader:
         format: str = "",
         workers: int = 1,
     ) -> None:
+        if format and format not in FORMATS:
+            raise InputError(f"the format {format!r} is unknown. Known formats are {', '.join(FORMATS)}")
         self.fields, self.on_error, self.quotes = fields or FieldNames(), on_error, quotes
-        self.format, self.workers = check_format(format), workers
+        self.format, self.workers = format, workers
         self.ignored: list[str] = []
         roots = [paths] if isinstance(paths, Path) else list(paths)
         self.files = [pair for path in roots for pair in self._files(path)]
@@ -110,15 +111,13 @@ class DocumentReader:
     def _rows(self) -> Iterator[SourceRow | ReadJob]:
         before = 0
         for (path, name), size in zip(self.files, self.sizes, strict=True):
-            yield from read_source_rows(SourceFile(path, name, self.fields, self.quotes, self.format), self._at(before))
+            note = partial(self._note_position, before)
+            yield from read_source_rows(SourceFile(path, name, self.fields, self.quotes, self.format), note)
             before += size
             self.read = before
 
-    def _at(self, before: int) -> Callable[[int], None]:
-        def note(position: int) -> None:
-            self.read = before + position
-
-        return note
+    def _note_position(self, before: int, position: int) -> None:
+        self.read = before + position
 
     def _refuse(self, problem: str) -> None:
         if self.on_error == "raise":
@@ -240,13 +239,6 @@ def read_source_rows(file: SourceFile, note: PositionCallback) -> Iterator[Sourc
     yield from reader(file._replace(format=kind, fields=fields), note)
 
 
-def check_format(name: str) -> str:
-    """Return the name of a format; raises InputError, with all known formats, for an unknown one."""
-    if name and name not in FORMATS:
-        raise InputError(f"the format {name!r} is unknown. Known formats are {', '.join(FORMATS)}")
-    return name
-
-
 def list_files(folder: Path) -> list[tuple[Path, str]]:
     """List the files below a folder with their relative paths, sorted, without hidden ones and without following cycles.
 
@@ -256,7 +248,12 @@ def list_files(folder: Path) -> list[tuple[Path, str]]:
     seen = {_folder_identity(folder)}
     folders = [folder]
     while folders:
-        for path in _list_entries(folders.pop()):
+        parent = folders.pop()
+        try:
+            entries = sorted(parent.iterdir())
+        except OSError as error:
+            raise InputError(f"{parent}: cannot be listed ({error.strerror}). Change its permissions") from error
+        for path in entries:
             if path.name.startswith("."):
                 continue
             if path.is_file() or not path.exists():  # neither sockets nor devices
@@ -265,13 +262,6 @@ def list_files(folder: Path) -> list[tuple[Path, str]]:
                 seen.add(identity)
                 folders.append(path)
     return sorted(files)
-
-
-def _list_entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror}). Change its permissions") from error
 
 
 def _folder_identity(folder: Path) -> tuple[int, int]:

@@ -1,16 +1,36 @@
-"""Files with a record per line or row: JSON lines, TSV, CSV and Parquet."""
+"""Files with a record per line or row: JSON lines, TSV, CSV and Parquet.
+
+Known by their field names are the collections of DPR (`psgs_w100.tsv`), ColBERT, WikiChat, HotpotQA and 2WikiMultihopQA, BEIR,
+and KILT; their lists of sentences are joined into one text.
+"""
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from knowhalu.errors import InputError, MissingExtra
-from knowhalu.ingest.presets import COLBERT_FORMAT, join_text_lists
-from knowhalu.ingest.records import BYTE_ORDER_MARK, BrokenRecord, FieldNames, SourceFile, SourceRow
+from knowhalu.errors import InputError
+from knowhalu.ingest.records import BYTE_ORDER_MARK, BrokenRecord, FieldNames, Heading, SourceFile, SourceRow
 from knowhalu.io import compression
 from knowhalu.io.compression import PositionCallback, read_file_lines
+from knowhalu.io.rows import import_pyarrow
+
+COLBERT_FORMAT = "colbert"
+PRESET_FIELDS = {
+    "dpr": FieldNames(("text",), ("title",), ("id",)),
+    "colbert": FieldNames(("passage", "text"), ("title",), ("pid", "id")),
+    "wikichat": FieldNames(("content", "content_string", "passage", "text"),
+                       ("full_section_title", "document_title", "article_title", "title"), ("id", "pid")),
+    "hotpotqa": FieldNames(("text", "sentences"), ("title",), ("id",)),
+    "beir": FieldNames(("text",), ("title",), ("_id", "id")),
+    "kilt": FieldNames(("text",), ("wikipedia_title",), ("wikipedia_id", "_id")),
+}  # fmt: skip
+"""The field names of each collection."""
+_LINK = re.compile(r"</?a\b[^<>]*>")
+_KILT_SECTION = "Section::::"
+_KILT_BULLET = re.compile(r"^BULLET::::-?\s*")
 
 
 def read_jsonl(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
@@ -23,7 +43,7 @@ def read_jsonl(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
 def _row(file: SourceFile, number: int, value: Mapping[str, Any] | BrokenRecord) -> SourceRow:
     name, where = f"{file.name}:{number}", f"{file.path}:{number}"
     row = SourceRow(value, name, where, file.fields)
-    return row if isinstance(value, BrokenRecord) else join_text_lists(row, file)
+    return row if isinstance(value, BrokenRecord) else _join_text_lists(row, file)
 
 
 def _parse(line: bytes | None, *, first: bool) -> Mapping[str, Any] | BrokenRecord:
@@ -67,8 +87,10 @@ def read_table(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
             return
         if header is None:
             header = [c.strip() for c in cells]
+        elif cells and len(cells) == len(header):
+            yield _row(file, start, dict(zip(header, cells, strict=True)))
         elif cells:
-            yield _row(file, start, _row_fields(header, cells))
+            yield _row(file, start, BrokenRecord(f"{len(cells)} columns instead of {len(header)} ({', '.join(header)})"))
 
 
 def _default_columns(cells: list[str], fields: FieldNames) -> list[str] | None:
@@ -77,24 +99,18 @@ def _default_columns(cells: list[str], fields: FieldNames) -> list[str] | None:
     return ["pid", "passage", "title"][: len(cells)] if not named and cells[0].isdecimal() and len(cells) in {2, 3} else None
 
 
-def _row_fields(header: list[str], cells: list[str]) -> Mapping[str, Any] | BrokenRecord:
-    if len(cells) != len(header):
-        return BrokenRecord(f"{len(cells)} columns instead of {len(header)} ({', '.join(header)})")
-    return dict(zip(header, cells, strict=True))
-
-
 def read_parquet(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
     """Read the rows of a Parquet file, without columns that are not needed."""
+    pa = import_pyarrow()
+    from pyarrow import parquet
+
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet") from error
-    try:
-        with pq.ParquetFile(file.path, memory_map=True) as table:
+        with parquet.ParquetFile(file.path, memory_map=True) as table:
             number, size = 0, file.path.stat().st_size
-            wanted = _columns_to_read(table.schema_arrow.names, file.fields)
-            for batch in table.iter_batches(batch_size=256, columns=wanted):
+            names = set(table.schema_arrow.names)
+            # other columns may be large, such as vectors
+            columns = [n for names_of in file.fields for n in names_of if n in names] if names & set(file.fields.text) else None
+            for batch in table.iter_batches(batch_size=256, columns=columns):
                 for value in batch.to_pylist():
                     number += 1
                     yield _row(file, number, value)
@@ -103,6 +119,57 @@ def read_parquet(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow
         raise InputError(f"{file.path}: cannot be read as Parquet ({error}). Write the file again") from error
 
 
-def _columns_to_read(has: Sequence[str], fields: FieldNames) -> list[str] | None:
-    """Return the columns to read; others may be large, such as vectors."""
-    return [c for names in fields for c in names if c in has] if set(fields.text) & set(has) else None
+def _join_text_lists(row: SourceRow, file: SourceFile) -> SourceRow:
+    """Join the text of a row where it is a list of sentences or paragraphs."""
+    value: Any = row.value
+    field = next((n for n in row.fields.text if value.get(n) is not None), "")
+    content = value.get(field)
+    if isinstance(content, list):
+        try:
+            if "wikipedia_title" in value:
+                text, headings = _join_kilt_paragraphs(_check_strings(content), value["wikipedia_title"])
+                return row._replace(value={**value, field: text}, headings=headings)
+            paragraphs = [_join_sentences(_check_strings(p)) if isinstance(p, list) else p for p in content]
+            nested = any(isinstance(p, list) for p in content)
+            text = "\n".join(_check_strings(paragraphs)) if nested else _join_sentences(_check_strings(content))
+            return row._replace(value={**value, field: _LINK.sub("", text)})
+        except BrokenRecord as problem:
+            return row._replace(value=problem)
+    if file.format == "wikichat" and isinstance(content, str) and not any(value.get(n) for n in row.fields.title):
+        title, mark, rest = content.partition(" | ")
+        return row._replace(value={**value, row.fields.title[0]: title, field: rest}) if mark else row
+    return row
+
+
+def _check_strings(items: Iterable[Any]) -> list[str]:
+    strings = list(items)
+    if types := [type(s).__name__ for s in strings if not isinstance(s, str)]:
+        raise BrokenRecord(f"the text is a list that contains {types[0]}, not only strings")
+    return strings
+
+
+def _join_sentences(sentences: list[str]) -> str:
+    """Join sentences, with a space where neither side has one."""
+    parts: list[str] = []
+    for sentence in filter(None, sentences):
+        if parts and not parts[-1][-1].isspace() and not sentence[0].isspace():
+            parts.append(" ")
+        parts.append(sentence)
+    return "".join(parts)
+
+
+def _join_kilt_paragraphs(paragraphs: list[str], title: Any) -> tuple[str, tuple[Heading, ...]]:
+    """Join the paragraphs of an article, without a repeated title and with its section marks as headings."""
+    parts: list[str] = []
+    headings, at = [], 0
+    for number, paragraph in enumerate(paragraphs):
+        line = _KILT_BULLET.sub("", paragraph.strip())
+        if number == 0 and line == title:
+            continue
+        if line.startswith(_KILT_SECTION):
+            path = tuple(p.strip() for p in line.removeprefix(_KILT_SECTION).removesuffix(".").split(":") if p.strip())
+            line = path[-1] if path else ""
+            headings.append(Heading(at, at + len(line), path))
+        parts.append(line + "\n")
+        at += len(parts[-1])
+    return "".join(parts), tuple(headings)

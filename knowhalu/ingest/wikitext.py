@@ -70,10 +70,6 @@ def _val(arguments: PositionalArguments, named: NamedArguments) -> str:
     return f"{value} {unit}{'/' if per else ''}{per}".strip()
 
 
-def _link(arguments: PositionalArguments, named: NamedArguments) -> str:
-    return named.get("lt") or arguments[0]
-
-
 def _ship(arguments: PositionalArguments, named: NamedArguments, *, prefix: str = "") -> str:
     before, name, mark, *_ = [*([prefix] if prefix else []), *arguments, "", ""]
     return f"{before} {name} {f'({mark})' if mark else ''}".strip()
@@ -84,15 +80,11 @@ def _fraction(arguments: PositionalArguments, named: NamedArguments) -> str:
     return f"{''.join(whole)} {above}/{below}".strip()
 
 
-def _circa(arguments: PositionalArguments, named: NamedArguments) -> str:
-    return " – ".join(f"c. {year}" for year in arguments if year)  # noqa: RUF001
-
-
 TEMPLATE_RENDERERS: dict[str, Callable[[PositionalArguments, NamedArguments], str]] = {
     **dict.fromkeys(("convert", "cvt"), _convert),
-    **dict.fromkeys(("ill", "interlanguage_link"), _link),
+    **dict.fromkeys(("ill", "interlanguage_link"), lambda arguments, named: named.get("lt") or arguments[0]),
     **dict.fromkeys(("frac", "fraction", "sfrac"), _fraction),
-    **dict.fromkeys(("circa", "c."), _circa),
+    **dict.fromkeys(("circa", "c."), lambda years, named: " – ".join(f"c. {year}" for year in years if year)),  # noqa: RUF001
     **{name: partial(_ship, prefix=name.upper()) for name in "uss hms hmas hmcs hmnzs usns uscgc rms ss mv sms".split()},
     **{
         "val": _val,

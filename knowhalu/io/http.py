@@ -20,6 +20,8 @@ from urllib.parse import SplitResult, urlsplit
 import httpx2
 import tenacity
 
+from knowhalu.errors import hide_password
+
 MAX_RETRY_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
 KEEPALIVE_SECONDS = 4.0
@@ -57,18 +59,11 @@ def split_address(url: str) -> SplitResult:
     parts = urlsplit(url)
     try:
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} has no http:// or no host")
+            raise ValueError(f"{hide_password(url)!r} has no http:// or no host")
         httpx2.URL(url)
     except httpx2.InvalidURL as error:
-        raise ValueError(f"{url!r}: {error}") from error
+        raise ValueError(f"{hide_password(url)!r}: {error}") from error
     return parts
-
-
-def hide_password(url: str) -> str:
-    """Return the URL as messages and stored outcomes may show it: without a user's name and password."""
-    before, at, after = url.rpartition("@")
-    scheme, slashes, user = before.partition("://")
-    return f"{scheme}://{after}" if at and slashes and "/" not in user else url
 
 
 class Exchange(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from knowhalu.errors import InputError, ResumeError
+from knowhalu.errors import InputError, ResumeError, hide_password
 
 HEAD_PREFIX = b'{"run":'
 FSYNC_SECONDS = 1.0
@@ -234,7 +234,10 @@ def _describe_changes(old: Mapping[str, Any], new: Mapping[str, Any], above: str
 
 
 def _parse_nested(value: Any) -> Any:
-    if not isinstance(value, str) or not value.startswith("{"):
+    if not isinstance(value, str):
+        return value
+    value = hide_password(value)  # older versions stored the settings with it
+    if not value.startswith("{"):
         return value
     try:
         return json.loads(value)

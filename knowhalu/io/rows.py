@@ -184,7 +184,7 @@ def _name_cells(header: list[str], cells: list[str], place: str) -> dict[str, st
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    pa = _import_pyarrow()
+    pa = import_pyarrow()
     from pyarrow import parquet
 
     try:
@@ -196,7 +196,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 def _read_arrow(path: Path) -> Iterator[Row]:
     """Read an Arrow stream, the format in which the `datasets` library saves its tables."""
-    pa = _import_pyarrow()
+    pa = import_pyarrow()
     try:
         with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
             yield from _read_batches(path, stream.schema, stream)
@@ -232,7 +232,8 @@ def _name_class(names: list[str], value: Any) -> Any:
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
 
 
-def _import_pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """Import pyarrow; raises MissingExtra where it is not installed."""
     try:
         import pyarrow
         import pyarrow.ipc  # noqa: F401

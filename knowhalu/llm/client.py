@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 import tenacity
 
-from knowhalu.errors import BackendError, ReplyError, SettingsError
+from knowhalu.errors import BackendError, ReplyError, SettingsError, hide_password
 from knowhalu.io import http
 from knowhalu.io.http import TransientFault
 from knowhalu.llm.options import LLMOptions
-from knowhalu.llm.parse import error_text, explain_refusal, is_permanent
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
@@ -28,8 +27,8 @@ class RequestRefused(BackendError):
 
     retryable = False
 
-    def __init__(self, error: BackendError, status: int, message: str) -> None:
-        super().__init__(error.stage, error.reason, reply=error.reply)
+    def __init__(self, reason: str, status: int, message: str) -> None:
+        super().__init__("generate", reason, reply=message)
         self.status, self.message = status, message
 
 
@@ -45,7 +44,7 @@ class JsonClient:
 
     def __init__(self, options: LLMOptions, sleep: Sleep = asyncio.sleep) -> None:
         self.options, self.url, self._sleep = options, options.url.rstrip("/"), sleep
-        self.shown_url = http.hide_password(self.url)
+        self.shown_url = hide_password(self.url)
         self._exchange = http.Exchange(
             options.timeout,
             MAX_REPLY_BYTES,
@@ -103,11 +102,11 @@ class JsonClient:
 
     def _refusal(self, reply: http.HttpReply, text: str, url: str) -> TransientFault | RequestRefused:
         message = error_text(text)
-        if reply.status in http.RETRYABLE_STATUS and not is_permanent(message):
+        if reply.status in http.RETRYABLE_STATUS and not _is_permanent(message):
             reason = f"HTTP {reply.status}: {message or 'no message'}"
             return TransientFault(reason, "See the server's log", wait=reply.wait, reply=text[:2000])
-        error = explain_refusal(reply.status, message, url, self.options.api_key_env)
-        return RequestRefused(error, reply.status, message)
+        reason = _explain_refusal(reply.status, message, self.options.api_key_env)
+        return RequestRefused(f"{url}: {reason}", reply.status, message)
 
     def _pool(self) -> _ConnectionPool:
         loop = asyncio.get_running_loop()
@@ -131,3 +130,39 @@ def read_api_key(options: LLMOptions) -> str:
         problem = f"the variable {options.api_key_env} holds a key with characters that cannot be sent"
         raise SettingsError(f"llm.api_key_env: {problem}; set it to the key alone")
     return key
+
+
+def _explain_refusal(status: int, message: str, key_env: str) -> str:
+    """Explain a server's refusal and name the remedy."""
+    if _is_context_overflow(message):
+        remedy = "Serve the model with a longer context (vLLM: --max-model-len, llama.cpp: -c), or use fewer passages per query"
+        return f"the prompt is longer than the model's context: {message}. {remedy} (knowhalu.passages)"
+    if status in (401, 403):
+        return f"the server requires a key ({message}). Put it into the environment variable {key_env}"
+    if 300 <= status < 400:
+        return f"the server redirects to another address (HTTP {status}). Set llm.url to that address"
+    return f"the server refused (HTTP {status}): {message or 'no message'}"
+
+
+def _is_context_overflow(message: str) -> bool:
+    text = message.lower()
+    return any(w in text for w in ("context length", "context size", "context window", "max_model_len", "too many tokens"))
+
+
+def _is_permanent(message: str) -> bool:
+    """Return whether another try would meet the same error, whatever its status."""
+    text, permanent = message.lower(), ("logits_all", "chat template", "not supported", "not implemented")
+    return _is_context_overflow(message) or any(w in text for w in permanent)
+
+
+def error_text(body: str) -> str:
+    """Extract the message from the body of an error, JSON or not."""
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError):
+        return " ".join(body.split())[:300]
+    for name in ("error", "message", "detail"):
+        if isinstance(payload, dict) and payload.get(name):
+            payload = payload[name]
+    text = payload if isinstance(payload, str) else json.dumps(payload)
+    return text.encode(errors="replace").decode()[:600]  # a lone surrogate becomes "?"

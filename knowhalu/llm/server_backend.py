@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from knowhalu.errors import BackendError, ReplyError, StageError
 from knowhalu.io.http import TransientFault
 from knowhalu.llm.client import JsonClient, RequestRefused, Sleep
-from knowhalu.llm.dialects import DIALECTS, UNKNOWN_DIALECT, ServerSession
+from knowhalu.llm.dialects import DIALECTS, UNKNOWN_DIALECT, ServerReply, ServerSession, cut_at_stop, parse_reply, strip_echo
 from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
 from knowhalu.llm.options import LLMOptions
-from knowhalu.llm.parse import ServerReply, cut_at_stop, parse_reply, strip_echo
 from knowhalu.requests import Completion, Generate
 
 

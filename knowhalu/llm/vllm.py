@@ -7,18 +7,16 @@ that. So each token of each choice is a separate request that generates this one
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError, StageError
-from knowhalu.llm.local.decode import choose_label
-from knowhalu.llm.local.loading import check_model_folder
-from knowhalu.llm.local.prefix_tree import TokenIds
-from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
+from knowhalu.llm.local.backend import check_model_folder
+from knowhalu.llm.local.decode import Answer, choose_label
+from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder, TokenIds
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Completion, Generate
 
-Answer = Completion | StageError
 OFFLINE_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 """Set before vLLM is imported, which otherwise reports usage and connects to a model hub."""
 DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -56,48 +54,47 @@ class VLLMBackend:
 
     def answer_many(self, requests: Sequence[Generate]) -> list[Answer]:
         """Answer every request, in order, in one call of vLLM; a request that cannot be answered gets an error."""
-        framed: list[EncodedPrompt | StageError] = []
-        work: list[tuple[TokenIds, Any]] = []
-        places: list[dict[TokenIds, int]] = []
+        prompts: list[TokenIds] = []
+        params: list[Any] = []
+        encoded: list[tuple[EncodedPrompt | StageError, slice]] = []
         for request in requests:
-            place: dict[TokenIds, int] = {}
+            framed: EncodedPrompt | StageError
+            start = len(prompts)
             try:
-                encoded = self.framing.frame(request)
-                for tokens, params in self._work(request, encoded):
-                    place[tokens] = len(work)
-                    work.append((tokens if not encoded.choices else tokens[:-1], params))
-                framed.append(encoded)
+                framed = self.framing.frame(request)
+                for prompt, param in self._work(request, framed):
+                    prompts.append(prompt)
+                    params.append(param)
             except StageError as error:
-                framed.append(error)
-            places.append(place)
-        outputs = self._generate(work)
+                framed = error
+            encoded.append((framed, slice(start, len(prompts))))
+        outputs: list[Any] = []
+        if prompts:
+            outputs += self.llm.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
         return [
-            f if isinstance(f, StageError) else _read_answer(r, f, {t: outputs[at] for t, at in place.items()})
-            for r, f, place in zip(requests, framed, places, strict=True)
+            framed if isinstance(framed, StageError) else _read_answer(request, framed, outputs[part])
+            for request, (framed, part) in zip(requests, encoded, strict=True)
         ]
 
-    def _work(self, request: Generate, framed: EncodedPrompt) -> list[tuple[TokenIds, Any]]:
-        """Return vLLM's requests: the context alone, or the context with every prefix of a choice, its last token forced."""
+    def _work(self, request: Generate, framed: EncodedPrompt) -> Iterator[tuple[TokenIds, Any]]:
+        """Yield vLLM's prompts: the context alone, or the context with every prefix of a choice, its last token forced."""
+        for prefix in _choice_prefixes(framed):
+            forced = self._params(temperature=0.0, max_tokens=1, logprobs=1, allowed_token_ids=[prefix[-1]])
+            yield (*framed.context, *prefix[:-1]), forced
         if not framed.choices:
-            params = self._params(
+            free = self._params(
                 temperature=request.temperature,
                 seed=request.seed,
                 stop=list(request.stop),
                 max_tokens=request.max_tokens,
                 logprobs=1,
             )
-            return [(framed.context, params)]
-        prefixes = dict.fromkeys(c[: i + 1] for c in framed.choices for i in range(len(c)))
-        return [
-            ((*framed.context, *p), self._params(temperature=0.0, max_tokens=1, logprobs=1, allowed_token_ids=[p[-1]]))
-            for p in prefixes
-        ]
+            yield framed.context, free
 
-    def _generate(self, work: Sequence[tuple[TokenIds, Any]]) -> list[Any]:
-        if not work:
-            return []
-        prompts = [{"prompt_token_ids": list(tokens)} for tokens, _ in work]
-        return list(self.llm.generate(prompts, [params for _, params in work], use_tqdm=False))
+
+def _choice_prefixes(framed: EncodedPrompt) -> list[TokenIds]:
+    """Return every prefix of a choice, each once."""
+    return list(dict.fromkeys(c[: i + 1] for c in framed.choices for i in range(len(c))))
 
 
 def _import_vllm(deterministic: bool) -> Any:
@@ -113,19 +110,17 @@ def _import_vllm(deterministic: bool) -> Any:
     return vllm
 
 
-def _read_answer(request: Generate, framed: EncodedPrompt, outputs: dict[TokenIds, Any]) -> Answer:
-    """Turn vLLM's outputs, by the tokens that led to them (forced ones included), into the answer to the request."""
+def _read_answer(request: Generate, framed: EncodedPrompt, outputs: Sequence[Any]) -> Answer:
+    """Turn vLLM's outputs for one request, in the order of its prompts, into the answer."""
+    cached = outputs[0].num_cached_tokens or 0
+    by_prefix = dict(zip(_choice_prefixes(framed), outputs, strict=False))
     try:
-        first = next(iter(outputs.values()))
-        cached = first.num_cached_tokens or 0
         if not framed.choices:
-            return _read_completion(first, cached)
-        logprobs = [
-            [_forced_logprob(outputs[(*framed.context, *c[: i + 1])], token) for i, token in enumerate(c)] for c in framed.choices
-        ]
-        return choose_label(request, framed, logprobs, cached)
-    except StageError as error:
+            return _read_completion(outputs[0], cached)
+        logprobs = [[_forced_logprob(by_prefix[c[: i + 1]], token) for i, token in enumerate(c)] for c in framed.choices]
+    except BackendError as error:
         return error
+    return choose_label(request, framed, logprobs, cached)
 
 
 def _read_completion(output: Any, cached: int) -> Completion:

@@ -4,40 +4,16 @@ The encoder decides where its P(hallucinated) is at most `low` or over `high` an
 model decides the rest; without it, texts between the two thresholds are inconclusive.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
-
-from pydantic import Field, model_validator
+from collections.abc import Mapping
 
 from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule
 from knowhalu.methods.common.protocol import Detector
+from knowhalu.methods.options import CascadeOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import CascadeStage, Verdict
-from knowhalu.types import Record, Sample
+from knowhalu.types import Sample
 
 RULES_STAGE, ENCODER_STAGE, LLM_STAGE = "rules", "encoder", "llm"
-
-
-class CascadeOptions(Record):
-    """Options of the cascade: rules, then the encoder, then the language model for what the encoder leaves undecided."""
-
-    rules: str = Field("lexical", description="method of the first stage, without a model; empty: begin with the encoder")
-    encoder: str = Field("knowhalu", min_length=1, description="method of the encoder stage")
-    llm: str = Field("knowhalu", min_length=1, description="method of the language model stage, with --reasoner llm")
-    low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides faithful if P(hallucinated) is at most this")
-    high: float = Field(
-        0.8,
-        ge=0.0,
-        le=1.0,
-        description="the encoder decides hallucinated if P(hallucinated) is above this",
-    )
-    ask: Literal["needed", "always"] = Field("needed", description="run later stages only if needed, or always")
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "CascadeOptions":
-        if self.low > self.high:
-            raise ValueError("cascade.low is above cascade.high")
-        return self
 
 
 class Cascade:
@@ -62,26 +38,17 @@ class Cascade:
                 by = name
             if by is not None and self.options.ask == "needed":
                 break
-        return self._concluded(verdicts, by)
-
-    def _concluded(self, verdicts: Mapping[str, Verdict], by: str | None) -> Verdict:
-        stages = tuple(_make_stage(name, verdict, decided=name == by) for name, verdict in verdicts.items())
-        last = verdicts[by or stages[-1].name]
-        before = [f"{s.name} before: {s.reason}" for s in stages if _is_undecided(s, stages)]
-        how = f"decided by {by}" if by else f"undecided, a language model (--reasoner llm) could decide; {stages[-1].name}"
-        return last.model_copy(
-            update={"method": self.name, "stages": stages, "reason": "; ".join([f"{how}: {last.reason}", *before])}
-        )
-
-
-def _make_stage(name: str, verdict: Verdict, *, decided: bool) -> CascadeStage:
-    return CascadeStage(
-        name=name, method=verdict.method, label=verdict.label, hallucinated=verdict.hallucinated,
-        probability=verdict.probability, reason=verdict.reason, decided=decided,
-    )  # fmt: skip
-
-
-def _is_undecided(stage: CascadeStage, stages: Sequence[CascadeStage]) -> bool:
-    """Tell whether a stage left the decision to a later one; rules are not reported."""
-    later = stages[stages.index(stage) + 1 :]
-    return stage.name != RULES_STAGE and any(s.decided for s in later)
+        names = list(verdicts)
+        decisive = verdicts[by or names[-1]]
+        how = f"decided by {by}" if by else f"undecided, a language model (--reasoner llm) could decide; {names[-1]}"
+        undecided = names[: names.index(by)] if by else []
+        reasons = [f"{name} before: {verdicts[name].reason}" for name in undecided if name != RULES_STAGE]
+        stages = tuple(
+            CascadeStage(
+                name=name, method=v.method, label=v.label, hallucinated=v.hallucinated, probability=v.probability,
+                reason=v.reason, decided=name == by,
+            )
+            for name, v in verdicts.items()
+        )  # fmt: skip
+        reason = "; ".join([f"{how}: {decisive.reason}", *reasons])
+        return decisive.model_copy(update={"method": self.name, "stages": stages, "reason": reason})

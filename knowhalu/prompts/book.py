@@ -15,27 +15,14 @@ from knowhalu.prompts.examples import (
     BASELINES_FAMILY,
     KNOWHALU_FAMILY,
     ClaimsExample,
-    ExampleSource,
     InferenceExample,
     JudgedExample,
     SupportedExample,
-    WorkedExample,
     examples_file,
     load_examples,
     load_judged_examples,
     read_examples,
 )
-from knowhalu.prompts.format import (
-    CLAIM,
-    CLAIMS,
-    JUDGMENT,
-    LABEL,
-    THOUGHT,
-    Formulation,
-    format_fields,
-    format_passages,
-)
-from knowhalu.prompts.generate import make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, shield
 from knowhalu.requests import Generate
 from knowhalu.types import KnowledgeForm, Label, Passage, Query, Sample, Step, Task
@@ -79,8 +66,12 @@ class PromptBook:
         return self._prompts[name, variant]
 
     def request(self, name: str, *variant: str, **values: PromptText) -> Generate:
-        """Render one request."""
-        return make_request(self._prompts[name, variant], self.options, **values)
+        """Render one request; the system prompt of the options overrides that of the prompt."""
+        prompt, system = self._prompts[name, variant], self.options.system
+        return Generate(
+            prompt=prompt.render(**values), system=prompt.system if system is None else system, fixed=len(prompt.fixed),
+            stop=prompt.stop, max_tokens=prompt.max_tokens, seed=self.options.seed,
+        )  # fmt: skip
 
     def _load(self, name: str, variant: Variant) -> Prompt:
         spec, folder = self.family.prompts[name], self.options.prompts
@@ -100,25 +91,25 @@ def _join_blocks(blocks: Iterable[PromptText]) -> PromptText:
 class KnowHaluPromptBook(PromptBook):
     """Render the requests of KnowHalu (sections 3.1 and 3.2) with queries in one formulation."""
 
-    def __init__(self, options: LLMOptions | None = None, formulation: Formulation = "combined") -> None:
+    def __init__(self, options: LLMOptions | None = None, formulation: layout.Formulation = "combined") -> None:
         super().__init__(knowhalu_family(formulation), options)
         self.formulation = formulation
 
     def extract(self, question: str, answer: str) -> Generate:
         """Ask which piece of the answer the question asks for."""
-        sample = format_fields(Task.QA, {"question": question, "answer": answer})
+        sample = layout.format_fields(Task.QA, {"question": question, "answer": answer})
         return self.request("extract", Task.QA, KnowledgeForm.UNSTRUCTURED, self.formulation, sample=sample)
 
     def query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
         """Ask for the next thought and query."""
-        lines = [*layout.format_steps_with_thoughts(steps, self.formulation), section(f"{THOUGHT} {len(steps) + 1}")]
+        lines = [*layout.format_steps(steps, self.formulation, thoughts=True), section(f"{layout.THOUGHT} {len(steps) + 1}")]
         values = {"sample": layout.format_sample(part), "steps": join_sections(lines)}
         return self.request("query", part.task, form, self.formulation, **values)
 
     def knowledge(self, part: Sample, query: Query, passages: Sequence[Passage], form: KnowledgeForm) -> Generate:
         """Ask what the passages say about a query."""
         lines = layout.format_query(query, self.formulation)
-        values = {"passages": join_sections(format_passages(passages)), "query": join_sections(lines)}
+        values = {"passages": join_sections(layout.format_passages(passages)), "query": join_sections(lines)}
         return self.request("knowledge", part.task, form, self.formulation, **values)
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
@@ -127,7 +118,7 @@ class KnowHaluPromptBook(PromptBook):
         return self.request("judge", part.task, form, self.formulation, **values)
 
 
-def knowhalu_family(formulation: Formulation = "combined") -> PromptFamily:
+def knowhalu_family(formulation: layout.Formulation = "combined") -> PromptFamily:
     """Return the prompts of KnowHalu: for every task, form of knowledge, and one formulation of queries."""
     variants = tuple((task, form, formulation) for task in Task for form in KnowledgeForm)
     return PromptFamily(KNOWHALU_FAMILY, {
@@ -138,51 +129,47 @@ def knowhalu_family(formulation: Formulation = "combined") -> PromptFamily:
     })  # fmt: skip
 
 
-def _example_steps(example: WorkedExample, form: KnowledgeForm) -> list[Step]:
-    return [step.shown(form) for step in example.steps]
-
-
-def _extractions(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+def _extractions(folder: Path | None, task: Task, form: KnowledgeForm, formulation: layout.Formulation) -> PromptText:
     """Demonstrate the off-target check."""
     return _join_blocks(
         join_sections([
-            format_fields(Task.QA, example.fields(Task.QA)), section(layout.ASKED_FOR, extraction.asked_for),
+            layout.format_fields(Task.QA, example.fields(Task.QA)), section(layout.ASKED_FOR, extraction.asked_for),
             section(layout.REASON, extraction.reason), section(layout.ENTITY, extraction.entity),
         ])
         for example in load_examples(task, folder) if (extraction := example.extraction) is not None
     )  # fmt: skip
 
 
-def _queries(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+def _queries(folder: Path | None, task: Task, form: KnowledgeForm, formulation: layout.Formulation) -> PromptText:
     """Demonstrate whole chains of queries, up to the word that ends them."""
     return _join_blocks(
         join_sections([
-            format_fields(task, example.fields(task)),
-            *layout.format_steps_with_thoughts(_example_steps(example, form), formulation),
-            section(f"{THOUGHT} {len(example.steps) + 1}", example.finish),
+            layout.format_fields(task, example.fields(task)),
+            *layout.format_steps(example.shown_steps(form), formulation, thoughts=True),
+            section(f"{layout.THOUGHT} {len(example.steps) + 1}", example.finish),
             section(f"{layout.query_headings(formulation)[0]} {len(example.steps) + 1}", layout.END_OF_QUERIES),
         ])
         for example in load_examples(task, folder) if example.steps
     )  # fmt: skip
 
 
-def _knowledge(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+def _knowledge(folder: Path | None, task: Task, form: KnowledgeForm, formulation: layout.Formulation) -> PromptText:
     """Demonstrate how passages become knowledge, step by step."""
     return _join_blocks(
         join_sections([
-            *format_passages(step.passages), *layout.format_query(step.query, formulation),
+            *layout.format_passages(step.passages), *layout.format_query(step.query, formulation),
             section(layout.KNOWLEDGE, step.knowledge.text),
         ])
-        for example in load_examples(task, folder) for step in _example_steps(example, form)
+        for example in load_examples(task, folder) for step in example.shown_steps(form)
     )  # fmt: skip
 
 
-def demonstrate_judgments(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+def demonstrate_judgments(folder: Path | None, task: Task, form: KnowledgeForm, formulation: layout.Formulation) -> PromptText:
     """Demonstrate judgments: the reasons first, then the label on a line of its own."""
     return _join_blocks(
         join_sections([
-            format_fields(task, example.fields(task)), *layout.format_steps(_example_steps(example, form), formulation),
-            section(JUDGMENT, example.rationale), section(LABEL), PromptText(example.label),
+            layout.format_fields(task, example.fields(task)), *layout.format_steps(example.shown_steps(form), formulation),
+            section(layout.JUDGMENT, example.rationale), section(layout.LABEL), PromptText(example.label),
         ])
         for example in load_examples(task, folder) if example.label is not None
     )  # fmt: skip
@@ -197,40 +184,48 @@ def _judged(render: ExampleRenderer, folder: Path | None, task: Task) -> PromptT
 
 def _passages(example: JudgedExample) -> list[PromptText]:
     """Show the passages of an example as a check shows them."""
-    return format_passages(Passage(id=str(i), title=p.title, text=p.text) for i, p in enumerate(example.passages, 1))
+    return layout.format_passages(Passage(id=str(i), title=p.title, text=p.text) for i, p in enumerate(example.passages, 1))
+
+
+def _labelled(example: JudgedExample, task: Task, *reasons: PromptText, passages: bool = True) -> PromptText:
+    """Show a text with its passages, the reasons, and its label."""
+    shown = _passages(example) if passages else []
+    fields = layout.format_fields(task, example.fields(task))
+    return join_sections([*shown, fields, *reasons, section(layout.LABEL), PromptText(example.label)])
 
 
 def _labels(example: JudgedExample, task: Task, *, binary: bool = False) -> Iterator[PromptText]:
-    """Show a text with its passages and its label; with `binary`, only what is CORRECT or INCORRECT."""
+    """Show a text with its label; with `binary`, only what is CORRECT or INCORRECT."""
     if not binary or example.label in BINARY_LABELS:
-        fields = format_fields(task, example.fields(task))
-        yield join_sections([*_passages(example), fields, section(LABEL), PromptText(example.label)])
+        yield _labelled(example, task)
 
 
 def _from_memory(example: JudgedExample, task: Task, *, reasons: bool = False) -> Iterator[PromptText]:
     """Show a text that is CORRECT or INCORRECT; with passages only where the text was written from them."""
     if example.label in BINARY_LABELS:
-        passages = _passages(example) if task in (Task.RAG, Task.SUMMARY) else []
-        why = [section(JUDGMENT, example.rationale)] if reasons else []
-        fields = format_fields(task, example.fields(task))
-        yield join_sections([*passages, fields, *why, section(LABEL), PromptText(example.label)])
+        why = [section(layout.JUDGMENT, example.rationale)] if reasons else []
+        yield _labelled(example, task, *why, passages=task in (Task.RAG, Task.SUMMARY))
 
 
 def _judged_claims(example: JudgedExample, task: Task) -> Iterator[PromptText]:
-    lines = layout.format_judged_claims(layout.JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims)
-    fields = format_fields(task, example.fields(task))
-    yield join_sections([*_passages(example), fields, section(CLAIMS), lines, section(LABEL), PromptText(example.label)])
+    claims = layout.format_judged_claims(layout.JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims)
+    yield _labelled(example, task, section(layout.CLAIMS), claims)
 
 
 def _claims(example: JudgedExample, task: Task) -> Iterator[PromptText]:
     lines = (PromptText(f"{i}. {shield(c.text)}") for i, c in enumerate(example.claims, 1))
-    yield join_sections([format_fields(task, example.fields(task)), section(CLAIMS), *lines])
+    yield join_sections([layout.format_fields(task, example.fields(task)), section(layout.CLAIMS), *lines])
 
 
 def _verdicts(example: JudgedExample, task: Task) -> Iterator[PromptText]:
     """Show the first claim that has the example's own label, so that every label is shown equally often."""
     for claim in [c for c in example.claims if c.label is example.label][:1]:
-        lines = [section(CLAIM, claim.text), section(JUDGMENT, claim.reason), section(LABEL), PromptText(claim.label)]
+        lines = [
+            section(layout.CLAIM, claim.text),
+            section(layout.JUDGMENT, claim.reason),
+            section(layout.LABEL),
+            PromptText(claim.label),
+        ]
         yield join_sections([*_passages(example), *lines])
 
 
@@ -260,10 +255,6 @@ def factored_family(*, reasons: bool = True) -> PromptFamily:
     })  # fmt: skip
 
 
-def _titled(sources: Iterable[ExampleSource]) -> PromptText:
-    return layout.format_sources((s.title, s.text) for s in sources)
-
-
 def _split_texts(folder: Path | None) -> PromptText:
     blocks = []
     for example in read_examples(examples_file("claims", folder, "factored"), ClaimsExample):
@@ -278,9 +269,8 @@ def _supported_claims(reasons: bool, folder: Path | None) -> PromptText:
     for example in read_examples(examples_file("supported", folder, "factored"), SupportedExample):
         why = [section(layout.REASONING, example.reasoning)] if reasons else []
         label = PromptText(layout.YES if example.supported else layout.NO)
-        blocks.append(
-            join_sections([_titled(example.sources), section(CLAIM, example.claim), *why, section(layout.SUPPORTED), label])
-        )
+        sources, claim = layout.format_sources(example.sources), section(layout.CLAIM, example.claim)
+        blocks.append(join_sections([sources, claim, *why, section(layout.SUPPORTED), label]))
     return _join_blocks(blocks)
 
 
@@ -293,11 +283,11 @@ def _inferences(level: str, folder: Path | None) -> PromptText:
             need = "need an entity each" if level == "entity" else "have no entity"
             raise PromptError(f"{file}: example {number}: the hypotheses of this prompt {need}")
         answers = [
-            join_sections([section(f"{JUDGMENT} {n}", h.reason), section(f"{LABEL} {n}"), PromptText(h.label)])
+            join_sections([section(f"{layout.JUDGMENT} {n}", h.reason), section(f"{layout.LABEL} {n}"), PromptText(h.label)])
             for n, h in enumerate(example.hypotheses, 1)
         ]
         hypotheses = layout.format_hypotheses([(h.text, h.focus) for h in example.hypotheses], example.question)
-        blocks.append(join_sections([_titled(example.sources), hypotheses, *answers]))
+        blocks.append(join_sections([layout.format_sources(example.sources), hypotheses, *answers]))
     return _join_blocks(blocks)
 
 

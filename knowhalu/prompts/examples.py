@@ -106,6 +106,10 @@ class WorkedExample(ExampleInput):
             raise ValueError("an example needs steps, or an extraction")
         return self
 
+    def shown_steps(self, form: KnowledgeForm) -> list[Step]:
+        """Return the steps as a check in this form would make them."""
+        return [step.shown(form) for step in self.steps]
+
 
 class ExampleClaim(Record):
     """One claim of an example, judged by the example's passages."""
@@ -208,7 +212,7 @@ def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[
     whole: Any = _ExamplesFile
     try:
         text = file.read_text(encoding="utf-8")
-        found: tuple[R, ...] = whole[kind].model_validate(tomllib.loads(text)).examples
+        examples: tuple[R, ...] = whole[kind].model_validate(tomllib.loads(text)).examples
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"{file}: cannot read the examples ({error})") from error
     except tomllib.TOMLDecodeError as error:
@@ -217,12 +221,15 @@ def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[
         first = error.errors()[0]
         place = ".".join(str(p + 1) if isinstance(p, int) else p for p in first["loc"] if p != "examples")
         raise PromptError(f"{file}{_example_line(text, first['loc'])}: example {place}: {first['msg']}") from error
-    for number, example in enumerate(found if task else (), 1):
-        given = {n for names in TASK_FIELDS.values() for n in names if getattr(example, n)}
-        if task and given != set(TASK_FIELDS[task]):
+    if task is None:
+        return examples
+    for number, example in enumerate(examples, 1):
+        fields = {n for names in TASK_FIELDS.values() for n in names if getattr(example, n)}
+        if fields != set(TASK_FIELDS[task]):
             where = _example_line(text, ("examples", number - 1))
-            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(TASK_FIELDS[task])}, and has {sorted(given)}")
-    return found
+            needs = f"needs {' and '.join(TASK_FIELDS[task])}, and has {sorted(fields)}"
+            raise PromptError(f"{file}{where}: example {number} {needs}")
+    return examples
 
 
 def _example_line(text: str, place: tuple[int | str, ...]) -> str:
@@ -234,15 +241,14 @@ def _example_line(text: str, place: tuple[int | str, ...]) -> str:
 
 def prompt_family_hash(folder: Path | None = None, family: str = KNOWHALU_FAMILY) -> str:
     """Return one hash over all prompts and examples of a method's family, the user's in place of the packaged ones."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for root in reversed(prompt_folders(folder)):
-        files = (f for ending in ("*.txt", "*.toml") for f in (root / family).rglob(ending))
-        found |= {f.relative_to(root).as_posix(): f for f in files}
+        files |= {f.relative_to(root).as_posix(): f for end in ("*.txt", "*.toml") for f in (root / family).rglob(end)}
     digest = hashlib.sha256()
-    for name in sorted(found):
+    for name, file in sorted(files.items()):
         try:
-            content = found[name].read_bytes()
+            content = file.read_bytes()
         except OSError as error:
-            raise PromptError(f"{found[name]}: cannot be read ({error.strerror})") from error
+            raise PromptError(f"{file}: cannot be read ({error.strerror})") from error
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]

@@ -6,7 +6,7 @@ All text is data and goes through `section`, earlier replies too: it can neither
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from knowhalu.prompts.examples import TASK_FIELDS
+from knowhalu.prompts.examples import TASK_FIELDS, ExampleSource
 from knowhalu.prompts.template import PromptText, join_sections, section, shield
 from knowhalu.types import Entity, Label, Passage, Query, Sample, Step, Task
 
@@ -49,19 +49,11 @@ def format_query(query: Query, formulation: Formulation, number: int | None = No
     ]
 
 
-def format_steps_with_thoughts(steps: Sequence[Step], formulation: Formulation) -> list[PromptText]:
-    """Show the steps so far, with their thoughts."""
+def format_steps(steps: Sequence[Step], formulation: Formulation, *, thoughts: bool = False) -> list[PromptText]:
+    """Show queries and knowledge; thoughts must not influence the judgment (KnowHalu, section 3.2 d)."""
     lines: list[PromptText] = []
     for number, step in enumerate(steps, 1):
-        lines += [section(f"{THOUGHT} {number}", step.thought), *format_query(step.query, formulation, number)]
-        lines.append(section(f"{KNOWLEDGE} {number}", step.knowledge.text))
-    return lines
-
-
-def format_steps(steps: Sequence[Step], formulation: Formulation) -> list[PromptText]:
-    """Show queries and knowledge only, as thoughts must not influence the judgment (KnowHalu, section 3.2 d)."""
-    lines: list[PromptText] = []
-    for number, step in enumerate(steps, 1):
+        lines += [section(f"{THOUGHT} {number}", step.thought)] if thoughts else []
         lines += [*format_query(step.query, formulation, number), section(f"{KNOWLEDGE} {number}", step.knowledge.text)]
     return lines
 
@@ -94,10 +86,10 @@ def format_sentences(question: str, before: str, sentences: Sequence[str]) -> Pr
     return join_sections([*head, *(section(f"Sentence {i}", s) for i, s in enumerate(sentences, 1)), section(CLAIMS)])
 
 
-def format_sources(sources: Iterable[tuple[str, str]]) -> PromptText:
-    """Show the `(title, text)` of every source, numbered."""
+def format_sources(sources: Iterable[Passage | ExampleSource]) -> PromptText:
+    """Show title and text of every source, numbered."""
     return join_sections(
-        section(f"{SOURCE} {n}", f"{title}: {text}" if title else text) for n, (title, text) in enumerate(sources, 1)
+        section(f"{SOURCE} {n}", f"{s.title}: {s.text}" if s.title else s.text) for n, s in enumerate(sources, 1)
     )
 
 
@@ -105,12 +97,9 @@ def format_hypotheses(hypotheses: Sequence[tuple[str, Entity | None]], question:
     """Show numbered hypotheses; an entity in question stands between brackets and on a line of its own."""
     lines = [section(QUESTION, question)] if question else []
     for number, (text, focus) in enumerate(hypotheses, 1):
-        lines.append(section(f"{HYPOTHESIS} {number}", text if focus is None else bracket_entity(text, focus)))
+        if focus is not None:
+            text = f"{text[: focus.start]}[[{text[focus.start : focus.end]}]]{text[focus.end :]}"
+        lines.append(section(f"{HYPOTHESIS} {number}", text))
         if focus is not None:
             lines.append(section(f"{ENTITY} {number}", f"{focus.text} ({focus.type})"))
     return join_sections(lines)
-
-
-def bracket_entity(text: str, focus: Entity) -> str:
-    """Put an entity of a text between brackets."""
-    return f"{text[: focus.start]}[[{text[focus.start : focus.end]}]]{text[focus.end :]}"

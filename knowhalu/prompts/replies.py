@@ -1,12 +1,14 @@
-"""Parsing of replies: queries, knowledge and labels. What cannot be parsed is a ReplyError, never a guess.
+"""Replies: asked for, with one retry, and parsed. What cannot be parsed is a ReplyError, never a guess.
 
-Headings are recognised as models write them (with or without `###`, bold, numbered or not); text between them may hold
-anything: `#`, brackets, quotes, several lines. Shielded text that a model copied is restored.
+Where a reply cannot be read, a second request gives its beginning. Headings are recognised as models write them (with or
+without `###`, bold, numbered or not); text between them may hold anything: `#`, brackets, quotes, several lines. Shielded text
+that a model copied is restored.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from knowhalu.errors import ReplyError
 from knowhalu.prompts.format import (
@@ -19,14 +21,14 @@ from knowhalu.prompts.format import (
     REASON,
     SPECIFIC,
     THOUGHT,
-    JudgedClaim,
 )
-from knowhalu.prompts.template import unshield
-from knowhalu.requests import Completion
+from knowhalu.prompts.template import section, shield, unshield
+from knowhalu.requests import Completion, Conversation, Generate, ask
 from knowhalu.text.sentences import sentences
 from knowhalu.text.wordlists import HELPERS, VERBS
-from knowhalu.types import NO_INFORMATION, KnowledgeForm, Label, Query, Triplet
+from knowhalu.types import Label, Query, Triplet
 
+T = TypeVar("T")
 HEADINGS = (ASKED_FOR, REASON, ENTITY, THOUGHT, SPECIFIC, GENERAL, KNOWLEDGE, JUDGMENT, LABEL)
 SHORT_QUERY_HEADING = "Query"
 """How models shorten the heading of a query."""
@@ -37,6 +39,49 @@ _HEADING = re.compile(
 _NO_MORE = re.compile(r"\bno (?:further|more|other|additional) (?:quer(?:y|ies)|questions?)\b", re.IGNORECASE)
 _END = re.compile(r"(?:done\b[^?]*|none|stop|finished|n/?a|nothing(?: more)?(?: to ask)?)", re.IGNORECASE)
 _NEGATION = r"((?i:\bnot|n['\u2019]t)\W+)?"
+
+
+def generate_with_retry(
+    request: Generate, read: Callable[[Completion], T], again: Callable[[Completion], Generate], *, joins: bool = False
+) -> Conversation[tuple[Completion, T]]:
+    """Return the first reply that can be read, and what `read` makes of it; raises ReplyError with the last raw reply.
+
+    `again` makes the second request. With `joins`, its reply may have to be read together with its given beginning; a server
+    that cannot continue a reply repeats it, so the reply is read alone first. Replies from the cache that cannot be read are
+    requested again from the model.
+    """
+    for fresh in (False, True):
+        first = yield from ask(replace(request, bypass_cache=fresh))
+        try:
+            return first, read(first)
+        except ReplyError:
+            second = replace(again(first), bypass_cache=fresh)
+        completion = yield from ask(second)
+        try:
+            return completion, read(completion)
+        except ReplyError as error:
+            last = error
+        if joins:
+            line_break = "\n" if completion.text.lstrip().startswith(("##", "**")) else ""  # where it repeats the given heading
+            whole = replace(completion, text=f"{second.prefill}{line_break}{completion.text}")
+            try:
+                return whole, read(whole)
+            except ReplyError as error:
+                last = error
+        if not (first.reused or completion.reused):
+            break
+    cut = f"; it was cut off after {second.max_tokens} tokens" if completion.finish_reason == "length" else ""
+    raise ReplyError(last.stage, f"{last.reason}{cut}, also when asked again", reply=completion.text)
+
+
+def reply_prefix(raw: str, first: str, *more: tuple[str, str], then: str) -> str:
+    """Write the beginning of a reply: its first text, further sections, and the heading of the next section, `then`.
+
+    It equals the model's own reply where that kept to the form, so that its KV cache can be reused. Its texts are data.
+    """
+    space = " " if raw[:1].isspace() else ""
+    lines = [f"{space}{shield(first)}" if first else "", *(section(name, text) for name, text in more), section(then)]
+    return "\n".join(lines)
 
 
 class ReplySections(NamedTuple):
@@ -73,19 +118,19 @@ def split_sections(reply: str, begins: str, wanted: Iterable[str]) -> ReplySecti
     name, start = begins, 0
     last = begins
 
-    def keep(until: int) -> None:
+    def add_section(end: int) -> None:
         nonlocal last
-        if found := one_line(reply[start:until]):
-            texts.setdefault(name, found)
+        if text := one_line(reply[start:end]):
+            texts.setdefault(name, text)
             last = name
 
     for match in _HEADING.finditer(reply):
-        said = match["name"].lower()
-        if said not in wanted and not match["hashes"]:
+        heading = match["name"].lower()
+        if heading not in wanted and not match["hashes"]:
             continue
-        keep(match.start())
-        name, start = wanted.get(said) or known.get(said) or said, match.end()
-    keep(len(reply))
+        add_section(match.start())
+        name, start = wanted.get(heading) or known.get(heading) or heading, match.end()
+    add_section(len(reply))
     return ReplySections(texts, last)
 
 
@@ -95,21 +140,19 @@ def is_end_of_queries(text: str) -> bool:
     return bool(_END.fullmatch(bare) or (_NO_MORE.search(bare) and "?" not in bare))
 
 
-def read_next_step(found: ReplySections, asked: tuple[str, ...], raw: str) -> NextStep:
-    """Read thought and query; raises ReplyError where a formulation is missing."""
-    texts = dict(found.texts)
+def read_next_step(reply: ReplySections, headings: tuple[str, ...], raw: str) -> NextStep:
+    """Read thought and query; raises ReplyError where a formulation, named by its heading, is missing."""
+    texts = dict(reply.texts)
     if SHORT_QUERY_HEADING in texts:
-        texts.setdefault(asked[0], texts[SHORT_QUERY_HEADING])
+        texts.setdefault(headings[0], texts[SHORT_QUERY_HEADING])
     thought = texts.get(THOUGHT, "")
-    said = [texts[name] for name in asked if name in texts]
-    if said and is_end_of_queries(said[0]):
+    first_query = next((texts[name] for name in headings if name in texts), None)
+    if is_end_of_queries(first_query) if first_query is not None else _NO_MORE.search(thought):
         return NextStep(thought, None)
-    if not said and _NO_MORE.search(thought):
-        return NextStep(thought, None)
-    missing = [name for name in asked if not any(c.isalnum() for c in texts.get(name, ""))]
+    missing = [name for name in headings if not any(c.isalnum() for c in texts.get(name, ""))]
     if missing:
         raise ReplyError("query", f"the reply has no {missing[0].lower()}", reply=raw)
-    specific, general = (texts[name] if name in asked else "" for name in (SPECIFIC, GENERAL))
+    specific, general = (texts[name] if name in headings else "" for name in (SPECIFIC, GENERAL))
     return NextStep(thought, Query(specific=specific, general="" if is_end_of_queries(general) and specific else general))
 
 
@@ -118,10 +161,10 @@ def read_label(text: str, raw: str, words: Mapping[str, Label] = Label.__members
     bare = text.strip(" \n\t.*_\"'()[]").upper()
     if bare in words:
         return words[bare]
-    found = list(re.finditer(rf"{_NEGATION}\b({'|'.join(words)})\b", text))
-    if not found or found[-1][1]:
-        raise ReplyError("judge", "the reply denies its label" if found else "the reply has no label", reply=raw)
-    return words[found[-1][2]]
+    matches = list(re.finditer(rf"{_NEGATION}\b({'|'.join(words)})\b", text))
+    if not matches or matches[-1][1]:
+        raise ReplyError("judge", "the reply denies its label" if matches else "the reply has no label", reply=raw)
+    return words[matches[-1][2]]
 
 
 class ExtractedAnswer(NamedTuple):
@@ -136,73 +179,21 @@ def read_extraction(text: str, answer: str, raw: str) -> ExtractedAnswer:
 
     "None" is an extracted word where the answer has "none" itself and the model does not write it in capitals.
     """
-    found = one_line(text).strip("*_ ")
-    if not any(c.isalnum() for c in found):
+    entity = one_line(text).strip("*_ ")
+    if not any(c.isalnum() for c in entity):
         raise ReplyError("extract", "the reply names no entity", reply=raw)
-    for word, piece in (("NONE", ExtractedAnswer(None)), ("REFUSAL", ExtractedAnswer(None, refusal=True))):
-        shouted = re.search(rf"\b{word}\b", found) and not re.search(rf"\b{word}\b", answer)
-        said = re.match(rf"\W*{word}\b", found, re.IGNORECASE) and not re.search(rf"\b{word}\b", answer, re.IGNORECASE)
-        if shouted or said:
-            return piece
-    return ExtractedAnswer(found)
+    for word in ("NONE", "REFUSAL"):
+        in_capitals = re.search(rf"\b{word}\b", entity) and not re.search(rf"\b{word}\b", answer)
+        at_start = re.match(rf"\W*{word}\b", entity, re.IGNORECASE) and not re.search(rf"\b{word}\b", answer, re.IGNORECASE)
+        if in_capitals or at_start:
+            return ExtractedAnswer(None, refusal=word == "REFUSAL")
+    return ExtractedAnswer(entity)
 
 
 def complete_sentences(text: str) -> str:
     """Return the complete sentences of a text that was cut off."""
     ends = list(re.finditer(r"[.!?。！？][\"”’)\]]*(?=\s|$)", text))  # noqa: RUF001
     return text[: ends[-1].end()] if ends else ""
-
-
-_LIST_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
-"""The blank after a number matters: a model that continues a given "1." begins with one, another repeats the number."""
-_JUDGED_CLAIM = re.compile(
-    r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*"
-)
-_NO_CLAIMS = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
-
-
-def read_claim_list(reply: Completion) -> list[str]:
-    """Return the claims of a reply, each once; an empty list where it states that there are none.
-
-    Raises ReplyError where it has no list, or was cut off, as a lost claim would stay unchecked.
-    """
-    items = _items(reply, "claims")
-    if not items and _NO_CLAIMS.fullmatch(reply.text):
-        return []
-    _check_complete(reply, items, "claims")
-    return list(dict.fromkeys(items))
-
-
-def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
-    """Return the claims of a reply with their labels; raises ReplyError where one has none, or the reply was cut off."""
-    items = _items(reply, "judge")
-    _check_complete(reply, items, "judge")
-    found = []
-    for item in items:
-        match = _JUDGED_CLAIM.fullmatch(item)
-        if match is None:
-            raise ReplyError("judge", f"the claim {item[:80]!r} has no label", reply=reply.text)
-        found.append(JudgedClaim(match["text"].strip(), Label(match["label"])))
-    return found
-
-
-def _items(reply: Completion, stage: str) -> list[str]:
-    """Return the items of a list; raises ReplyError where a number is missing, as a claim is lost then."""
-    found = [
-        m for line in unshield(reply.text).splitlines() if (m := _LIST_ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))
-    ]
-    numbers = [int(m["number"]) for m in found if m["number"]]
-    for due, number in enumerate(numbers, 1):
-        if number != due:
-            raise ReplyError(stage, f"the list of claims has number {number} where {due} is due", reply=reply.text)
-    return [m["text"] for m in found]
-
-
-def _check_complete(reply: Completion, items: list[str], stage: str) -> None:
-    if not items:
-        raise ReplyError(stage, "the reply lists no claims", reply=reply.text)
-    if reply.finish_reason == "length":
-        raise ReplyError(stage, "the reply was cut off before its list of claims ended", reply=reply.text)
 
 
 _NOTHING = re.compile(
@@ -234,10 +225,10 @@ def read_triplets(text: str, raw: str) -> list[Triplet]:
     Raises ReplyError where the reply has neither.
     """
     body = unshield(_OPENING.sub("", text))
-    found = [t for group in _bracket_groups(body) if (t := _triplet(group)) is not None]
-    if not found and not says_nothing(one_line(body)):
+    triplets = [t for group in _bracket_groups(body) if (t := _triplet(group)) is not None]
+    if not triplets and not says_nothing(one_line(body)):
         raise ReplyError("knowledge", "the reply has no triplet (subject, predicate, object)", reply=raw)
-    return found
+    return triplets
 
 
 def says_nothing(sentence: str) -> bool:
@@ -250,17 +241,15 @@ def _bracket_groups(text: str) -> Iterator[str]:
     """Yield the contents of outermost round brackets; a bracket that is never closed ends with its line."""
     at = 0
     while (at := text.find("(", at)) >= 0:
-        end = _closing(text, at) or _closing(text[: _line_end(text, at)] + ")", at)
+        end = _closing(text, at)
+        if end is None:
+            line_end = text.find("\n", at)
+            end = _closing((text if line_end < 0 else text[:line_end]) + ")", at)
         if end is None:
             at += 1
             continue
         yield text[at + 1 : end]
         at = end + 1
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
 
 
 def _closing(text: str, at: int) -> int | None:
@@ -302,8 +291,3 @@ def _split_at(group: str, mark: str) -> list[str]:
             parts.append(group[start:i])
             start = i + 1
     return [*parts, group[start:]]
-
-
-def format_statements(form: KnowledgeForm, statements: list[str]) -> str:
-    """Join statements as prompts show them."""
-    return " ".join(statements) if statements else NO_INFORMATION

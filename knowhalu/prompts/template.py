@@ -8,9 +8,10 @@ differ by task, form or query formulation are in the head, so that one file serv
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from string import Template
 
@@ -110,7 +111,7 @@ class Prompt:
                 text = ""
         return replace(self, holes=tuple(h for h in self.holes if h not in values), words={}, pieces=tuple(pieces))
 
-    @cached_property
+    @property
     def fixed(self) -> str:
         """Return the text before the first hole: the same for every sample, so its KV cache is computed once."""
         return self.pieces[0][0]
@@ -169,8 +170,7 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
 
 def prompt_names(folder: Path | None = None) -> list[str]:
     """List the prompts of the package and of a user's folder."""
-    found = {f.relative_to(r).with_suffix("").as_posix() for r in prompt_folders(folder) for f in r.rglob("*.txt")}
-    return sorted(found)
+    return sorted({f.relative_to(r).with_suffix("").as_posix() for r in prompt_folders(folder) for f in r.rglob("*.txt")})
 
 
 def parse_prompt(name: str, file: Path, text: str) -> Prompt:
@@ -186,10 +186,10 @@ def parse_prompt(name: str, file: Path, text: str) -> Prompt:
         return f"{file}, line {before + body.count(chr(10), 0, at)}"
 
     words = _check_words(file, head)
-    found = [(at, hole) for at, hole in _holes(body, place) if hole not in words]
-    _check_declared(file, head.holes, found, place)
-    if found:
-        _check_tail(body, found, place)
+    holes = [(at, name) for at, name in _holes(body, place) if name not in words]
+    _check_declared(file, head.holes, holes, place)
+    if holes:
+        _check_tail(body, holes, place)
     return Prompt(
         name, file, head.holes, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
         hashlib.sha256(text.encode()).hexdigest(),
@@ -215,29 +215,27 @@ def _check_words(file: Path, head: _PromptHeader) -> set[str]:
             raise PromptError(f"{file}: head, words.{variant}: words depend on one of {known}")
     names: set[str] = set()
     for axis in VARIANT_VALUES:
-        here = {word for variant in axis for word in head.words.get(variant, {})}
-        for word in sorted(here):
+        words = {word for variant in axis for word in head.words.get(variant, {})}
+        for word in sorted(words):
             missing = [v for v in axis if word not in head.words.get(v, {})]
             if missing or word in names or word in head.holes:
                 what = f"is missing from {', '.join(f'[words.{v}]' for v in missing)}" if missing else "is defined twice"
                 raise PromptError(f"{file}: head, the word ${word} {what}")
-        names |= here
+        names |= words
     return names
 
 
-def _holes(body: str, place: Callable[[int], str]) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+def _holes(body: str, place: Callable[[int], str]) -> Iterator[tuple[int, str]]:
     for match in Template.pattern.finditer(body):
         if match["invalid"] is not None:
             raise PromptError(f"{place(match.start())}: a lone $ (write $$ for a dollar, $name for a hole)")
         if name := match["named"] or match["braced"]:
-            found.append((match.start(), name))
-    return found
+            yield match.start(), name
 
 
-def _check_declared(file: Path, declared: tuple[str, ...], found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
-    names = tuple(name for _, name in found)
-    for i, (at, name) in enumerate(found):
+def _check_declared(file: Path, declared: tuple[str, ...], holes: list[tuple[int, str]], place: Callable[[int], str]) -> None:
+    names = tuple(name for _, name in holes)
+    for i, (at, name) in enumerate(holes):
         if name not in declared:
             raise PromptError(f"{place(at)}: ${name} is not declared in the head (holes = {list(declared)})")
         if name in names[:i]:
@@ -250,15 +248,13 @@ def _check_declared(file: Path, declared: tuple[str, ...], found: list[tuple[int
         raise PromptError(f"{file}: ${names[0]} ... are in another order than declared: {list(names)}, not {list(declared)}")
 
 
-def _check_tail(body: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
+def _check_tail(body: str, holes: list[tuple[int, str]], place: Callable[[int], str]) -> None:
     """Refuse a fixed section after the first hole, as it would be computed again for every sample."""
-    sections = list(SECTION.finditer(body))
-    bounds = [*(m.start() for m in sections), len(body)]
-    for match, end in zip(sections[:-1], bounds[1:], strict=False):
-        if match.start() > found[0][0] and not any(match.start() < at < end for at, _ in found):
-            raise PromptError(
-                f"{place(match.start())}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} comes after it"
-            )
+    first, name = holes[0]
+    for match, following in pairwise(SECTION.finditer(body)):
+        start, end = match.start(), following.start()
+        if start > first and not any(start < at < end for at, _ in holes):
+            raise PromptError(f"{place(start)}: ${name} is misplaced: the fixed section {match[1]!r} comes after it")
 
 
 def _pieces(body: str) -> tuple[tuple[str, str], ...]:

@@ -49,25 +49,26 @@ def make_chart_data(
 
     Reliability and times are those of the `main` methods: trivial rules only rank texts, and take no time.
     """
+    if texts is None:
+        return ChartData({}, {}, {}, _times(main))
     rocs: dict[str, Curve] = {}
     risks: dict[str, Curve] = {}
     bins: dict[str, ReliabilityBins] = {}
-    for name, found in outcomes.items():
-        if texts is None:
-            break
-        entries, said = table_predictions(found, texts)
+    for name, table in outcomes.items():
+        entries, predictions = table_predictions(table, texts)
         if not len(entries):
             continue
-        curve = make_roc_curve(said.gold, said.probability)
-        risk = make_risk_coverage_curve(said.right, said.abstained, found.confidence[entries])
-        rocs |= {name: thin_curve(curve)} if curve is not None else {}
-        risks |= {name: thin_curve(risk)} if risk is not None else {}
-        bins |= {name: reliability_bins(said.gold, said.probability)} if name in main else {}
+        if (roc := make_roc_curve(predictions.gold, predictions.probability)) is not None:
+            rocs[name] = thin_curve(roc)
+        if (risk := make_risk_coverage_curve(predictions.right, predictions.abstained, table.confidence[entries])) is not None:
+            risks[name] = thin_curve(risk)
+        if name in main:
+            bins[name] = reliability_bins(predictions.gold, predictions.probability)
     return ChartData(rocs, risks, bins, _times(main))
 
 
 def _times(outcomes: Mapping[str, OutcomeTable]) -> dict[str, SecondsHistogram]:
-    timed = {name: found.seconds[found.seconds > 0] for name, found in outcomes.items()}
+    timed = {name: table.seconds[table.seconds > 0] for name, table in outcomes.items()}
     known = {name: seconds for name, seconds in timed.items() if len(seconds)}
     if not known:
         return {}
@@ -113,17 +114,15 @@ def read_grids(path: Path) -> dict[str, AccuracyGrid]:
         fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         whole = fields.get("grid") or (fields if "q1" in fields else None)
         grids = {**({ALL_ROWS: whole} if whole is not None else {}), **fields.get("grids", {})}
-        found = {str(name): _read(grid) for name, grid in grids.items()}
+        read = {str(name): _read(grid) for name, grid in grids.items()}
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}). Calibrate again, or leave --profile out.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise InputError(
-            f"{file}: not the figures of a calibration ({what}). Calibrate again, or leave --profile out."
-        ) from error
-    if not found:
+        problem = f"not the figures of a calibration ({type(error).__name__}: {error})"
+        raise InputError(f"{file}: {problem}. Calibrate again, or leave --profile out.") from error
+    if not read:
         raise InputError(f"{file}: holds no grid of thresholds, so there is none to draw. Leave --profile out.")
-    return found
+    return read
 
 
 def _read(fields: Mapping[str, Any]) -> AccuracyGrid:

@@ -6,6 +6,7 @@ import warnings
 import xml.etree.ElementTree as Tree
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from knowhalu.text.sentences import sanitize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 INK = "#010203"
@@ -52,13 +52,6 @@ def open_figure(width: float, height: float) -> Iterator[tuple["Figure", "Axes"]
         rcParams.update(RC_PARAMS)
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots()
-
-
-def grid_colormap() -> "Colormap":
-    """Return nine colours from dark to light that the colour-blind can tell apart, also in grey."""
-    from matplotlib import colormaps
-
-    return colormaps["cividis"].resampled(9)
 
 
 def as_svg(figure: "Figure", key: str, title: str) -> str:
@@ -126,13 +119,10 @@ def method_styles(names: Iterable[str], quiet: Iterable[str]) -> dict[str, Metho
     """Give every method its looks; quiet ones, the trivial rules, are grey and dotted."""
     still = dict.fromkeys(quiet)
     loud = [name for name in dict.fromkeys(names) if name not in still]
-    found = {
-        name: MethodStyle(COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
-        for i, name in enumerate(loud)
-    }
-    return found | {
-        name: MethodStyle(BASELINE_COLOUR, BASELINE_DASHES[i % len(BASELINE_DASHES)], "x+|"[i % 3], quiet=True)
-        for i, name in enumerate(still)
+    looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKERS), strict=False)
+    quiet_looks = zip(cycle(BASELINE_DASHES), cycle("x+|"), strict=False)
+    return {name: MethodStyle(*look) for name, look in zip(loud, looks, strict=False)} | {
+        name: MethodStyle(BASELINE_COLOUR, *look, quiet=True) for name, look in zip(still, quiet_looks, strict=False)
     }
 
 
@@ -168,12 +158,12 @@ def risk_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, Metho
     return _lines(key, title, curves, styles, "most confident verdicts kept, % of rows", "error rate, %")
 
 
-def reliability_chart(key: str, found: Mapping[str, ReliabilityBins], styles: Mapping[str, MethodStyle]) -> str:
+def reliability_chart(key: str, reliability: Mapping[str, ReliabilityBins], styles: Mapping[str, MethodStyle]) -> str:
     """Draw the share of hallucinated over the mean probability of each bin; the more rows, the larger the mark."""
     title = "Reliability: said probability against what came true"
     with open_figure(*CHART_SIZE) as (figure, axes):
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
-        for name, bins in found.items():
+        for name, bins in reliability.items():
             style, label = styles[name], sanitize(f"{name}, ECE {100 * bins.ece:.1f} %" if bins.ece is not None else name)
             axes.plot(bins.probability, bins.share, color=style.colour, linestyle=style.dashes, linewidth=1)
             size = 14 + 150 * bins.rows / max(1.0, float(bins.rows.sum()))
@@ -188,12 +178,12 @@ def seconds_chart(key: str, times: Mapping[str, SecondsHistogram], styles: Mappi
     """Draw how long checks took."""
     title = "Seconds from a check's start to its verdict"
     with open_figure(*CHART_SIZE) as (figure, axes):
-        for name, found in times.items():
+        for name, time in times.items():
             style = styles[name]
             axes.stairs(
-                100 * found.share, found.edges, color=style.colour, linestyle=style.dashes, label=sanitize(name), linewidth=1.4
+                100 * time.share, time.edges, color=style.colour, linestyle=style.dashes, label=sanitize(name), linewidth=1.4
             )
-            axes.plot(found.median, 0, style.mark, color=style.colour, clip_on=False, markersize=6)
+            axes.plot(time.median, 0, style.mark, color=style.colour, clip_on=False, markersize=6)
         axes.set(xscale="log", xlabel="seconds (the mark on the axis is the median)", ylabel="rows, %", title=title)
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -206,9 +196,12 @@ def grid_chart(key: str, name: str, grid: AccuracyGrid) -> str:
     """Draw the grid of a calibration as a heat map, the best pair ringed."""
     title = f"Calibration on {sanitize(name)}: accuracy for every pair of thresholds"
     with open_figure(6.2, 4.6) as (figure, axes):
+        from matplotlib import colormaps
+
         axes.grid(visible=False)
         values, best = 100 * np.ma.masked_invalid(grid.average), grid.best
-        mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=grid_colormap(), shading="nearest")
+        colours = colormaps["cividis"].resampled(9)  # from dark to light, distinct for the colour-blind and in grey
+        mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=colours, shading="nearest")
         if best is not None:
             at = grid.q2[best[1]], grid.q1[best[0]]
             alike = f", as have {grid.equals - 1:,} others" if grid.equals > 1 else ""
@@ -235,16 +228,13 @@ def _lines(
         if diagonal:
             axes.plot([0, 100], [0, 100], color=INK, linewidth=0.8, linestyle=":")
         for name, curve in curves.items():
-            _line(axes, name, curve, styles[name])
+            style = styles[name]
+            axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=sanitize(name),
+                      marker=style.mark, markevery=max(1, len(curve.x) // 6), markersize=3.5 if style.quiet else 4.5,
+                      zorder=2 if style.quiet else 3)  # fmt: skip
         axes.set(xlim=(-2, 102), ylim=(-2, 102) if diagonal else (-1, None), xlabel=x, ylabel=y, title=title)
         _legend(figure)
         return as_svg(figure, key, title)
-
-
-def _line(axes: "Axes", name: str, curve: Curve, style: MethodStyle) -> None:
-    every = max(1, len(curve.x) // 6)
-    axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=sanitize(name), marker=style.mark,
-              markevery=every, markersize=3.5 if style.quiet else 4.5, zorder=2 if style.quiet else 3)  # fmt: skip
 
 
 def _legend(figure: Any) -> None:

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import knowhalu
-from knowhalu.errors import InputError
+from knowhalu.errors import InputError, hide_password
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.runs import Comparison
 from knowhalu.io.outcomes import HALLUCINATED, INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
 from knowhalu.report.chart_data import AccuracyGrid, ChartData, make_chart_data
 from knowhalu.report.items import ITEM_STATES, ReportItem, choose_items, item_states, read_items
-from knowhalu.report.run_files import COMPARISON_FILE, RunFiles
 from knowhalu.report.stored_results import (
+    COMPARISON_FILE,
     BreakdownRates,
     DatasetNotes,
     PublishedScore,
+    RunFiles,
     check_unchanged,
     compare_outcomes,
     compute_breakdowns,
@@ -86,8 +87,8 @@ class Report:
     @property
     def items(self) -> tuple[ReportItem, ...]:
         """Return the items of all sections, in the order of their states."""
-        found = [item for section in self.sections for item in section.items]
-        return tuple(sorted(found, key=lambda item: ITEM_STATES.index(item.state)))
+        items = [item for section in self.sections for item in section.items]
+        return tuple(sorted(items, key=lambda item: ITEM_STATES.index(item.state)))
 
 
 def make_report(
@@ -103,16 +104,13 @@ def make_report(
         texts = read_labelled_rows(run.rows, require_labels=False) if run.rows is not None else None
         index = texts.row_index if texts is not None else None
         outcomes = {name: read_outcome_table(path, index, allow_torn=True) for name, path in run.files.items()}
-        shown = _without_trivial(outcomes)
-        total += sum(len(found.place) for found in shown.values())
+        # trivial rules give no evidence: their outcomes are shown only where there are no others
+        shown = {name: table for name, table in outcomes.items() if not is_trivial(table.method)} or outcomes
+        total += sum(len(table.place) for table in shown.values())
         sections.append(_section(run, texts, outcomes, shown, share))
-    return Report(title or _title([run.name for run in runs]), knowhalu.__version__, tuple(sections), dict(grids or {}), total)
-
-
-def _title(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_TITLE_NAMES]) + (
-        f" and {len(names) - MAX_TITLE_NAMES} more" if len(names) > MAX_TITLE_NAMES else ""
-    )
+    more = f" and {len(runs) - MAX_TITLE_NAMES} more" if len(runs) > MAX_TITLE_NAMES else ""
+    title = title or ", ".join(run.name for run in runs[:MAX_TITLE_NAMES]) + more
+    return Report(title, knowhalu.__version__, tuple(sections), dict(grids or {}), total)
 
 
 def _section(
@@ -122,13 +120,13 @@ def _section(
     dataset = read_dataset_notes(run.comparison or {}, f"{run.name}/{COMPARISON_FILE}")
     labelled = texts if comparison is not None else None
     chosen = {
-        name: choose_items(item_states(found, texts), found.confidence, items // len(shown) + (i < items % len(shown)))
-        for i, (name, found) in enumerate(shown.items())
+        name: choose_items(item_states(table, texts), table.confidence, items // len(shown) + (i < items % len(shown)))
+        for i, (name, table) in enumerate(shown.items())
     }
-    rows = len(texts.gold) if texts is not None else max(len(found.place) for found in outcomes.values())
+    rows = len(texts.gold) if texts is not None else max(len(table.place) for table in outcomes.values())
     return RunSection(
         name=run.name, input=str(run.rows or ""), dataset=dataset, rows=rows, comparison=comparison,
-        entrants=tuple(_method_summary(name, found, texts) for name, found in outcomes.items()),
+        entrants=tuple(_method_summary(name, table, texts) for name, table in outcomes.items()),
         published=published_scores(dataset.name or run.name) if comparison is not None else (),
         breakdowns=tuple(_breakdowns(run, labelled, outcomes)), drawn=make_chart_data(outcomes, shown, labelled),
         items=tuple(read_items(run.name, texts, outcomes, chosen)),
@@ -136,17 +134,12 @@ def _section(
     )  # fmt: skip
 
 
-def _without_trivial(outcomes: dict[str, OutcomeTable]) -> dict[str, OutcomeTable]:
-    """Return the outcomes without those of trivial rules, which give no evidence, unless there are no others."""
-    return {name: found for name, found in outcomes.items() if not is_trivial(found.method)} or outcomes
-
-
 def _comparison(run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, OutcomeTable]) -> Comparison | None:
     if texts is None:
         return None
     if run.comparison is None:
-        ((name, found),) = outcomes.items()
-        return compare_outcomes(name, found, texts)
+        ((name, table),) = outcomes.items()
+        return compare_outcomes(name, table, texts)
     path = run.files[next(iter(run.files))].with_name(COMPARISON_FILE)
     comparison = read_comparison(run.comparison, path)
     check_unchanged(comparison, outcomes, texts, path)
@@ -161,57 +154,45 @@ def _breakdowns(run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, O
     return compute_breakdowns(texts, outcomes)
 
 
-def _method_summary(name: str, found: OutcomeTable, texts: LabelledRows | None) -> MethodSummary:
-    parts = {key: value for key, value in found.run.items() if key not in ("settings", "version")}
-    states = Counter(item_states(found, texts).tolist())
-    method, why = found.method or _method_of(found), _reason_counts(found)
-    return MethodSummary(name, method, _settings_of(found), parts, dict(states), why, found.failures)
+def _method_summary(name: str, table: OutcomeTable, texts: LabelledRows | None) -> MethodSummary:
+    parts = {key: value for key, value in table.run.items() if key not in ("settings", "version")}
+    states = Counter(item_states(table, texts).tolist())
+    settings = _settings(table)
+    method = table.method or str(settings.get("method", ""))
+    text = json.dumps(settings, ensure_ascii=False, sort_keys=True, indent=1)
+    return MethodSummary(name, method, text, parts, dict(states), _reason_counts(table), table.failures)
 
 
-def _reason_counts(found: OutcomeTable) -> dict[str, int]:
+def _reason_counts(table: OutcomeTable) -> dict[str, int]:
     """Count inconclusive and hallucinated texts by reason, in the order of `REASONS`, those without a reason last."""
-    counted = Counter(zip(found.label.tolist(), found.why.tolist(), strict=True))
-    known = {
-        REASONS[at]: counted[said, at]
-        for at in range(1, len(REASONS))
-        for said in (HALLUCINATED, INCONCLUSIVE)
-        if counted[said, at]
-    }
-    return known | {
-        name: counted[said, 0] for said, name in ((HALLUCINATED, "hallucinated"), (INCONCLUSIVE, "open")) if counted[said, 0]
-    }
+    counted = Counter(zip(table.label.tolist(), table.why.tolist(), strict=True))
+    unknown = {HALLUCINATED: "hallucinated", INCONCLUSIVE: "open"}
+    order = [(label, at) for at in range(1, len(REASONS)) for label in unknown] + [(label, 0) for label in unknown]
+    return {REASONS[at] if at else unknown[label]: counted[label, at] for label, at in order if counted[label, at]}
 
 
-def _settings(found: OutcomeTable) -> dict[str, Any]:
+def _settings(table: OutcomeTable) -> dict[str, Any]:
     try:
-        settings = json.loads(found.run.get("settings", "{}"))
+        settings = json.loads(hide_password(table.run.get("settings", "{}")))  # older versions stored it with the password
     except ValueError as error:
-        raise InputError(f"{found.path}, line 1: its settings are not JSON ({error}). Check the rows again.") from error
+        raise InputError(f"{table.path}, line 1: its settings are not JSON ({error}). Check the rows again.") from error
     return settings if isinstance(settings, dict) else {}
-
-
-def _method_of(found: OutcomeTable) -> str:
-    return str(_settings(found).get("method", ""))
-
-
-def _settings_of(found: OutcomeTable) -> str:
-    return json.dumps(_settings(found), ensure_ascii=False, sort_keys=True, indent=1)
 
 
 def _warnings(rows: int, outcomes: dict[str, OutcomeTable], comparison: Comparison | None, *, labels: bool) -> list[str]:
     """Return the warnings that a reader needs before the figures."""
     warnings = []
-    for name, found in outcomes.items():
-        if found.torn:
-            warnings.append(f"{name}: the last line of {found.path.name} is incomplete. The run has not finished.")
-        if len(found.place) < rows:
+    for name, table in outcomes.items():
+        if table.torn:
+            warnings.append(f"{name}: the last line of {table.path.name} is incomplete. The run has not finished.")
+        if len(table.place) < rows:
             warnings.append(
-                f"{name}: {rows - len(found.place):,} of {rows:,} rows have no outcome yet. The run has not finished."
+                f"{name}: {rows - len(table.place):,} of {rows:,} rows have no outcome yet. The run has not finished."
             )
-        if found.failures:
-            (reason, count), *more = found.failures.items()
+        if table.failures:
+            (reason, count), *more = table.failures.items()
             others = f", and {len(more):,} other reasons" if more else ""
-            warnings.append(f"{name}: {sum(found.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
+            warnings.append(f"{name}: {sum(table.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
     return [*warnings, *(comparison.notes if comparison is not None else [NO_LABELS_WARNING if labels else NO_ROWS_WARNING])]
 
 

@@ -1,25 +1,17 @@
-"""Single items of a report: their choice, their order, and their content."""
+"""Single items of a report: their choice, their order, and their content, with the response in marked pieces."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.evaluation.labelled_rows import LabelledRows
-from knowhalu.io.outcomes import (
-    FAILED,
-    FAITHFUL,
-    HALLUCINATED,
-    INCONCLUSIVE,
-    OutcomeTable,
-    read_outcomes_at,
-)
-from knowhalu.report.highlight import HighlightedSegment, highlight_segments
-from knowhalu.report.run_files import read_samples_at
-from knowhalu.results import Outcome, Verdict
-from knowhalu.types import Sample
+from knowhalu.io.outcomes import FAILED, FAITHFUL, HALLUCINATED, INCONCLUSIVE, OutcomeTable, read_outcomes_at
+from knowhalu.io.samples import read_samples
+from knowhalu.results import Evidence, Outcome, Segment, Verdict
+from knowhalu.types import Label, Sample
 
 ITEM_STATES = ("wrong", "abstained", "failed", "right", "hallucinated", "faithful")
 """States of items: the verdict compared with the gold label, or, without a label, the verdict itself."""
@@ -27,6 +19,25 @@ STATE_SHARES = {"wrong": 4, "abstained": 2, "failed": 1, "right": 1, "hallucinat
 """Shares of the items for each state; what a state does not use goes to the others, in the order of `ITEM_STATES`."""
 MAX_OUTCOME_BYTES = 100_000
 """Size in bytes up to which an outcome is shown with its steps."""
+MAX_RESPONSE_CHARS = 20_000
+"""Characters of a response that are shown at most."""
+SUPPORTED, CONTRADICTED, OPEN = "supported", "contradicted", "open"
+
+
+class HighlightedText(NamedTuple):
+    """Characters of the response with one mark; `evidence` are the numbers, from 1, of the evidence that ends with them."""
+
+    text: str
+    mark: str
+    evidence: tuple[int, ...] = ()
+
+
+class HighlightedSegment(NamedTuple):
+    """A segment in pieces, with its label; text between segments has none."""
+
+    label: Label | None
+    probability: float | None
+    pieces: tuple[HighlightedText, ...]
 
 
 @dataclass(frozen=True)
@@ -59,14 +70,14 @@ class ReportItem:
         return str(self.verdict.kind) if self.verdict is not None and self.verdict.kind is not None else ""
 
 
-def item_states(found: OutcomeTable, texts: LabelledRows | None) -> NDArray[np.str_]:
+def item_states(table: OutcomeTable, texts: LabelledRows | None) -> NDArray[np.str_]:
     """Return the state of every outcome."""
-    hallucinated = found.label == HALLUCINATED
+    hallucinated = table.label == HALLUCINATED
     decided = np.where(hallucinated, "hallucinated", "faithful")
     if texts is not None:
-        judged = np.where(hallucinated == texts.gold[found.place], "right", "wrong")
-        decided = np.where(texts.labelled[found.place], judged, decided)
-    return np.where(found.label == FAILED, "failed", np.where(found.label == INCONCLUSIVE, "abstained", decided))
+        judged = np.where(hallucinated == texts.gold[table.place], "right", "wrong")
+        decided = np.where(texts.labelled[table.place], judged, decided)
+    return np.where(table.label == FAILED, "failed", np.where(table.label == INCONCLUSIVE, "abstained", decided))
 
 
 def choose_items(states: NDArray[np.str_], sureness: NDArray[np.float64], most: int) -> list[int]:
@@ -97,46 +108,36 @@ def read_items(
 ) -> list[ReportItem]:
     """Read the chosen outcomes and their rows again, in the order in which they are shown."""
     places = {int(outcomes[m].place[i]) for m, entries in chosen.items() for i in entries}
-    samples = dict(read_samples_at(texts.path, places)) if texts is not None else {}
-    said = {m: _labels_at(found, places) for m, found in outcomes.items()}
+    samples = {i: s for i, s in enumerate(read_samples(texts.path)) if i in places} if texts is not None else {}
+    labels = {m: _labels_at(table, places) for m, table in outcomes.items()}
     items = []
     for method, entries in chosen.items():
-        found, states = outcomes[method], item_states(outcomes[method], texts)
-        lines = {
-            at: (line, outcome) for at, line, outcome in read_outcomes_at(found.path, (int(found.offset[i]) for i in entries))
-        }
+        table, states = outcomes[method], item_states(outcomes[method], texts)
+        lines = {at: (raw, outcome) for at, raw, outcome in read_outcomes_at(table.path, (int(table.offset[i]) for i in entries))}
         for entry in entries:
-            place, at = int(found.place[entry]), int(found.offset[entry])
-            others = tuple((other, of[place]) for other, of in said.items() if other != method and place in of)
-            where = f"{found.path.name}, byte {at:,}"
-            items.append(_item(run, method, str(states[entry]), lines[at], samples.get(place), others, where))
+            place, at = int(table.place[entry]), int(table.offset[entry])
+            (raw, outcome), sample = lines[at], samples.get(place)
+            segments: Sequence[HighlightedSegment] = ()
+            if isinstance(outcome, Verdict):
+                segments = highlight_segments(sample.response if sample is not None else outcome.response, outcome)
+            items.append(
+                ReportItem(
+                    run=run, method=method, state=str(states[entry]), outcome=outcome, sample=sample, stretches=tuple(segments),
+                    others=tuple((other, of[place]) for other, of in labels.items() if other != method and place in of),
+                    place=f"{table.path.name}, byte {at:,}", whole=len(raw) <= MAX_OUTCOME_BYTES,
+                )
+            )  # fmt: skip
     return sorted(items, key=lambda item: ITEM_STATES.index(item.state))
 
 
-def _item(
-    run: str, method: str, state: str, line: tuple[bytes, Outcome], sample: Sample | None, others: tuple[tuple[str, str], ...],
-    place: str,
-) -> ReportItem:  # fmt: skip
-    raw, outcome = line
-    stretches: Sequence[HighlightedSegment] = ()
-    if isinstance(outcome, Verdict):
-        stretches = highlight_segments(sample.response if sample is not None else outcome.response, outcome)
-    return ReportItem(run, method, state, outcome, sample, tuple(stretches), others, place, len(raw) <= MAX_OUTCOME_BYTES)
-
-
-def _labels_at(found: OutcomeTable, places: set[int]) -> dict[int, str]:
-    names = {
-        FAITHFUL: "faithful",
-        HALLUCINATED: "hallucinated",
-        INCONCLUSIVE: "abstained",
-        FAILED: "no verdict",
-    }
-    there = np.flatnonzero(np.isin(found.place, list(places)))
-    return {int(found.place[i]): _label_text(names[int(found.label[i])], float(found.probability[i])) for i in there}
-
-
-def _label_text(said: str, probability: float) -> str:
-    return said if np.isnan(probability) else f"{said} ({probability:.2f})"
+def _labels_at(table: OutcomeTable, places: set[int]) -> dict[int, str]:
+    """Return the label of each of these rows in words, with its probability where it has one."""
+    names = {FAITHFUL: "faithful", HALLUCINATED: "hallucinated", INCONCLUSIVE: "abstained", FAILED: "no verdict"}
+    labels = {}
+    for i in np.flatnonzero(np.isin(table.place, list(places))):
+        label, probability = names[int(table.label[i])], float(table.probability[i])
+        labels[int(table.place[i])] = label if np.isnan(probability) else f"{label} ({probability:.2f})"
+    return labels
 
 
 def item_as_json(item: ReportItem) -> dict[str, Any]:
@@ -146,3 +147,44 @@ def item_as_json(item: ReportItem) -> dict[str, Any]:
         "sample": None if item.sample is None else item.sample.model_dump(mode="json", exclude={"documents", "knowledge"}),
         "outcome": item.outcome.model_dump(mode="json"), "others": dict(item.others), "place": item.place,
     }  # fmt: skip
+
+
+def highlight_segments(response: str, verdict: Verdict) -> list[HighlightedSegment]:
+    """Divide a response into its segments, and these where highlights begin and end; it is cut off at `MAX_RESPONSE_CHARS`.
+
+    A response without segments (an off-target answer) is one piece.
+    """
+    shown, at = response[:MAX_RESPONSE_CHARS], 0
+    segments: list[HighlightedSegment] = []
+    evidence = list(enumerate(verdict.evidence, 1))
+    for segment in sorted(verdict.segments, key=lambda s: s.start):
+        start, end = max(at, segment.start), min(segment.end, len(shown))
+        if start >= end:
+            continue
+        if start > at:
+            segments.append(HighlightedSegment(None, None, (HighlightedText(shown[at:start], ""),)))
+        of_segment = [(n, e) for n, e in evidence if e.response_start < end and e.response_end > start]
+        pieces = tuple(_pieces(shown, start, end, segment, of_segment))
+        segments.append(HighlightedSegment(segment.label, segment.probability, pieces))
+        at = end
+    rest = shown[at:]
+    if len(response) > len(shown):
+        rest += f" … [{len(response) - len(shown):,} more characters are not shown]"
+    label, probability = (None, None) if verdict.segments else (verdict.label, verdict.probability)
+    return [*segments, HighlightedSegment(label, probability, (HighlightedText(rest, ""),))] if rest else segments
+
+
+def _pieces(
+    response: str, start: int, end: int, segment: Segment, evidence: Sequence[tuple[int, Evidence]]
+) -> Iterator[HighlightedText]:
+    marks = [(e.response_start, e.response_end, CONTRADICTED if e.relation == "contradicts" else SUPPORTED) for _, e in evidence]
+    marks += [
+        (f.start, f.end, CONTRADICTED if f.label is Label.INCORRECT else OPEN)
+        for f in segment.findings if f.label is not Label.CORRECT
+    ]  # fmt: skip
+    cuts = sorted({start, end} | {at for a, b, _ in marks for at in (a, b) if start < at < end})
+    for a, b in zip(cuts, cuts[1:], strict=False):
+        around = {mark for begin, stop, mark in marks if begin <= a and stop >= b}
+        mark = next((m for m in (CONTRADICTED, OPEN, SUPPORTED) if m in around), "")
+        ends = tuple(n for n, e in evidence if min(e.response_end, end) == b and e.response_start < b)
+        yield HighlightedText(response[a:b], mark, ends)

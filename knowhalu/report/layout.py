@@ -1,13 +1,15 @@
-"""The tables of a report, for the page and for Markdown."""
+"""The tables and sentences of a report, for all of its forms."""
 
+import re
 from collections.abc import Sequence
 
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.result_tables import COST_COLUMNS, QUALITY_COLUMNS, make_tables
-from knowhalu.evaluation.runs import Comparison
+from knowhalu.evaluation.runs import Comparison, MethodResult
 from knowhalu.evaluation.tables import ResultTable, format_cost, format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
+from knowhalu.report.items import ReportItem
 from knowhalu.report.stored_results import BreakdownRates, PublishedScore, SliceRates
 from knowhalu.types import InconclusiveReason
 
@@ -25,14 +27,15 @@ REASON_TITLES: dict[str, str] = {
     **{str(reason): f"open: {reason.description}" for reason in InconclusiveReason}, "open": "open, reason unknown",
 }  # fmt: skip
 LEGEND = "TPR / TNR in percent (rows): the share of hallucinated rows that were flagged, and of faithful rows that passed."
+_SPACE = re.compile(r"\s+")
 
 
 def metric_tables(section: RunSection) -> list[ResultTable]:
     """Return the tables of the comparison except that of cost."""
     if section.comparison is None:
         return [_counts(section)]
-    found = [sheet for sheet in make_tables(section.comparison) if not sheet.title.startswith(COST_TITLE)]
-    return [found[0], *section.dataset.tables, *found[1:]]
+    first, *others = [table for table in make_tables(section.comparison) if not table.title.startswith(COST_TITLE)]
+    return [first, *section.dataset.tables, *others]
 
 
 def published_scores_table(section: RunSection, most: int | None = None) -> ResultTable | None:
@@ -92,9 +95,7 @@ def overview_tables(report: Report) -> list[ResultTable]:
     if len(compared) < 2:
         return []
     results = [r for _, c in compared for r in c.results]
-    names = list(dict.fromkeys(r.name for r in results if not is_trivial(r.method))) or list(
-        dict.fromkeys(r.name for r in results)
-    )
+    names = list(dict.fromkeys(r.name for r in [r for r in results if not is_trivial(r.method)] or results))
     tables = -(-len(names) // MAX_METHODS_ACROSS)
     shares = [names[len(names) * i // tables : len(names) * (i + 1) // tables] for i in range(tables)]
     titles = [f"{OVERVIEW_TITLE}, {i} of {tables}" if tables > 1 else OVERVIEW_TITLE for i in range(1, tables + 1)]
@@ -137,8 +138,8 @@ def interval_values(section: RunSection) -> list[tuple[str, Estimate]]:
 
 def published_averages(section: RunSection) -> list[PublishedScore]:
     """Return the best published figures that are Avg Acc, the best first."""
-    found = [p for p in section.published if p.figure == "average"]
-    return sorted(found, key=lambda p: -p.value)[:MAX_PUBLISHED]
+    averages = [p for p in section.published if p.figure == "average"]
+    return sorted(averages, key=lambda p: -p.value)[:MAX_PUBLISHED]
 
 
 def _counts(section: RunSection) -> ResultTable:
@@ -170,7 +171,7 @@ def _result_of(name: str, comparison: Comparison) -> str:
 
 def _best_rule(comparison: Comparison) -> str:
     rules = [r for r in comparison.results if is_trivial(r.method) and r.figures["average"].value is not None]
-    best = max(rules, key=lambda r: r.figures["average"].value or 0.0, default=None)
+    best = max(rules, key=_average, default=None)
     if best is None:
         return "-"
     bound = ", upper bound" if best.title != best.name else ""
@@ -179,7 +180,7 @@ def _best_rule(comparison: Comparison) -> str:
 
 def split_cells(row: Sequence[str]) -> list[tuple[str, str]]:
     """Split every cell of a row into its value and the interval or number that follows."""
-    return [(value, f"{mark}{rest}") for value, mark, rest in (_split_cell(cell) for cell in row)]
+    return [(value, f"{mark}{rest}") for value, mark, rest in map(_split_cell, row)]
 
 
 def _split_cell(cell: str) -> tuple[str, str, str]:
@@ -187,3 +188,106 @@ def _split_cell(cell: str) -> tuple[str, str, str]:
         if mark in cell and cell[-1] in "])" and cell[:1] in "-0123456789<+":
             return cell.partition(mark)
     return cell, "", ""
+
+
+def headlines(section: RunSection) -> list[str]:
+    """Return the result of the first method, and whether any method is clearly above the trivial rules."""
+    results = section.comparison.results if section.comparison is not None else ()
+    known = [r for r in results if r.figures["average"].value is not None]
+    ours = [r for r in known if not is_trivial(r.method)]
+    if not ours:
+        return []
+    lines = [f"{ours[0].name}: Avg Acc {format_percent(ours[0].figures['average'])} %."]
+    rules = [r for r in known if is_trivial(r.method)]
+    if not rules:
+        return lines
+    best = max(rules, key=_average)
+    clear = [r.name for r in ours if (low := r.figures["average"].low) is not None and low > _average(best)]
+    rule = f"{best.title}, gets {100 * _average(best):.1f} %"
+    verdict = f"Clearly above it: {', '.join(clear)}." if clear else "No method here is clearly above it."
+    return [*lines, f"The best trivial rule, {rule}. {verdict}"]
+
+
+def trivial_names(report: Report) -> list[str]:
+    """Return the names of trivial rules, in alphabetical order."""
+    compared = {r.name: r.method for s in report.sections if s.comparison is not None for r in s.comparison.results}
+    methods = compared | {e.name: e.method for s in report.sections for e in s.entrants}
+    return sorted(name for name, method in methods.items() if is_trivial(method))
+
+
+def method_count(report: Report) -> int:
+    """Count the methods that are not trivial, by name."""
+    return len({e.name for s in report.sections for e in s.entrants if not is_trivial(e.method)})
+
+
+def failure_count(report: Report) -> int:
+    """Count the checks that ended without a verdict."""
+    return sum(sum(e.failures.values()) for s in report.sections for e in s.entrants)
+
+
+def sample_note(report: Report) -> str:
+    """Return a sentence on the choice of the items and their number."""
+    shown = len(report.items)
+    if shown == report.outcomes:
+        return f"All {shown:,} outcomes, wrong ones first, then inconclusive ones, then others."
+    return (
+        f"{shown:,} of {report.outcomes:,} outcomes, distributed over runs and methods: the most confidently wrong ones first, "
+        "then inconclusive ones, failed ones and the least confident correct ones. They are not a representative sample; the "
+        "metrics above cover all rows."
+    )
+
+
+def shared_warnings(report: Report) -> list[tuple[str, str]]:
+    """Return every warning of several runs once, with the names of these runs."""
+    about: dict[str, list[str]] = {}
+    for section in report.sections if len(report.sections) > 1 else ():
+        for line in section.warnings:
+            about.setdefault(line, []).append(section.name)
+    return [(line, ", ".join(names)) for line, names in about.items()]
+
+
+def item_filters(report: Report) -> list[tuple[str, str, list[str]]]:
+    """Return the filters of items with more than one value: field, title, values."""
+    fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind", "type"), ("why", "Why", "why"))
+    known = [(name, title, {getattr(i, attribute) for i in report.items}) for name, title, attribute in fields]
+    return [(name, title, sorted(v for v in values if v)) for name, title, values in known if len(values) > 1]
+
+
+def snippet(item: ReportItem) -> str:
+    """Return the beginning of an item's text on one line."""
+    text = item.sample.response if item.sample is not None else "".join(p.text for s in item.stretches for p in s.pieces)
+    line = _SPACE.sub(" ", text[:400]).strip() or item.outcome.id[:100]
+    return line if len(line) <= 140 else f"{line[:139]}…"
+
+
+def verdict_text(item: ReportItem) -> str:
+    """Return the verdict of an item in words, with the probability of being hallucinated."""
+    verdict = item.verdict
+    if verdict is None:
+        return "no verdict"
+    words = {True: "hallucinated", False: "faithful", None: "inconclusive"}[verdict.hallucinated]
+    return f"{words} ({verdict.probability:.2f})"
+
+
+def reason_text(item: ReportItem) -> str:
+    """Return in words the reason of an inconclusive verdict, or the relation of the sources; empty where not known."""
+    return item.verdict.why if item.verdict is not None else ""
+
+
+def next_actions(section: RunSection) -> list[tuple[str, str]]:
+    """Return every reason of inconclusive verdicts in words, with the next action."""
+    names = {name for entrant in section.entrants for name in entrant.why}
+    return [(reason.description, reason.next_action) for reason in InconclusiveReason if reason in names]
+
+
+def item_cost_line(item: ReportItem) -> str:
+    """Return the cost of a check, and the place of the whole outcome."""
+    verdict = item.verdict
+    costs = [f"{n:,} {name.replace('_', ' ')}" for name, n in verdict.usage.model_dump().items() if n] if verdict else []
+    if verdict is not None and (total := verdict.seconds.get("total")) is not None:
+        costs.append(f"{total:.2f} s")
+    return f"{', '.join(costs) or 'no cost recorded'} · {item.place}"
+
+
+def _average(result: MethodResult) -> float:
+    return result.figures["average"].value or 0.0

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from knowhalu.errors import MissingExtra
 from knowhalu.evaluation.result_tables import make_notes
 from knowhalu.report import charts, layout
-from knowhalu.report import phrases as say
 from knowhalu.report.content import Report, RunSection
 from knowhalu.report.items import ITEM_STATES
 from knowhalu.text.sentences import sanitize
@@ -47,20 +46,18 @@ class Chart(NamedTuple):
 def report_as_html(report: Report) -> str:
     """Return the report as one page; raises MissingExtra where matplotlib or jinja2 is not installed."""
     environment = _environment()
-    parts = {name: _asset(name) for name in ("page.css", "page.js")}
-    quiet = say.trivial_names(report)
+    css, js = _asset("page.css"), _asset("page.js")
+    quiet = layout.trivial_names(report)
     styles = charts.method_styles([e.name for s in report.sections for e in s.entrants], quiet)
     return environment.get_template("page.html").render(
         report=report,
         start=HTML_START,
-        css=parts["page.css"],
-        js=parts["page.js"],
-        policy=f"default-src 'none'; script-src '{_digest(parts['page.js'])}'; style-src '{_digest(parts['page.css'])}'; "
-        "base-uri 'none'; form-action 'none'",
+        css=css,
+        js=js,
+        policy=f"default-src 'none'; script-src '{_digest(js)}'; style-src '{_digest(css)}'; base-uri 'none'; form-action 'none'",
         charts=[_charts(f"s{i}", section, styles) for i, section in enumerate(report.sections, 1)],
         grids=[charts.grid_chart(f"grid{i}", name, grid) for i, (name, grid) in enumerate(report.grids.items(), 1)],
         layout=layout,
-        say=say,
         remarks=make_notes,
         quiet=quiet,
         states=ITEM_STATES,
@@ -72,23 +69,23 @@ def report_as_html(report: Report) -> str:
 
 
 def _charts(key: str, section: RunSection, styles: dict[str, charts.MethodStyle]) -> list[Chart]:
-    drawn, found = section.drawn, []
+    drawn, drawings = section.drawn, []
     if section.comparison is not None:
         values = layout.interval_values(section)
         names = {r.title: styles[r.name] for r in section.comparison.results if r.name in styles}
         marked = len(layout.published_averages(section))
         title = f"Avg Acc on {sanitize(section.name)}"
         caption = f"{CHART_CAPTIONS['average']} {CHART_CAPTIONS['published']}" if marked else CHART_CAPTIONS["average"]
-        found.append(Chart(charts.intervals_chart(f"{key}-average", title, values, marked, names), caption, wide=True))
+        drawings.append(Chart(charts.intervals_chart(f"{key}-average", title, values, marked, names), caption, wide=True))
     if drawn.roc:
-        found.append(Chart(charts.roc_chart(f"{key}-roc", drawn.roc, styles), CHART_CAPTIONS["roc"]))
+        drawings.append(Chart(charts.roc_chart(f"{key}-roc", drawn.roc, styles), CHART_CAPTIONS["roc"]))
     if drawn.risk:
-        found.append(Chart(charts.risk_chart(f"{key}-risk", drawn.risk, styles), CHART_CAPTIONS["risk"]))
+        drawings.append(Chart(charts.risk_chart(f"{key}-risk", drawn.risk, styles), CHART_CAPTIONS["risk"]))
     if drawn.reliability:
-        found.append(Chart(charts.reliability_chart(f"{key}-bins", drawn.reliability, styles), CHART_CAPTIONS["reliability"]))
+        drawings.append(Chart(charts.reliability_chart(f"{key}-bins", drawn.reliability, styles), CHART_CAPTIONS["reliability"]))
     if drawn.seconds:
-        found.append(Chart(charts.seconds_chart(f"{key}-seconds", drawn.seconds, styles), CHART_CAPTIONS["seconds"]))
-    return found
+        drawings.append(Chart(charts.seconds_chart(f"{key}-seconds", drawn.seconds, styles), CHART_CAPTIONS["seconds"]))
+    return drawings
 
 
 def _environment() -> "Environment":
@@ -96,12 +93,12 @@ def _environment() -> "Environment":
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise MissingExtra("jinja2", "report") from error
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("knowhalu.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=_safe_value,
     )  # fmt: skip
-    found.filters["clipped"] = clip_text
-    return found
+    environment.filters["clipped"] = clip_text
+    return environment
 
 
 def _safe_value(value: Any) -> Any:

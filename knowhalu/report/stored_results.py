@@ -1,5 +1,6 @@
-"""Comparisons and evaluations read from their files, and the published figures to show with them."""
+"""Finished runs: their files, their comparisons and evaluations, and the published figures to show with them."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -19,14 +20,76 @@ from knowhalu.evaluation.slices import Slicing, make_breakdowns, slice_names, ve
 from knowhalu.evaluation.subsets import Subset, SubsetResult
 from knowhalu.evaluation.tables import ResultTable, as_plain
 from knowhalu.io.outcomes import OutcomeTable
-from knowhalu.methods.baselines.trivial import threshold_probability
+from knowhalu.methods.baselines.rules import threshold_probability
 
+COMPARISON_FILE = "comparison.json"
+RUN_PATH_HINT = "Give a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`."
 T = TypeVar("T", PairedTest, Comparison, MethodResult)
 RERUN_HINT = "Run the same `knowhalu compare` again; its outcomes are kept."
 LENGTH_RULE = "trivial-length"
 RATES = ("tpr", "tnr")
 REPORT_TRAITS = ("steps", "forms")
 """Traits of verdicts by which outcomes that were not compared are divided."""
+
+
+class RunFiles(NamedTuple):
+    """The files of a run: its outcomes by method, its rows and the fields of its comparison, where there are any."""
+
+    name: str
+    files: dict[str, Path]
+    rows: Path | None
+    comparison: dict[str, Any] | None
+
+
+def find_runs(paths: Sequence[Path], rows: Path | None = None) -> list[RunFiles]:
+    """Find the runs at the paths; `rows` is the file of the rows of a single run.
+
+    Raises InputError for a path without a run, and where the compared rows are missing.
+    """
+    runs = [run for path in paths for run in _runs(path, rows)]
+    if rows is not None and len(runs) > 1:
+        raise InputError(f"--rows {rows}: there are {len(runs)} runs. It can only name the rows of a single one.")
+    names = [run.name for run in runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two runs are called {name!r}. Rename the folder or file of one of them.")
+    return runs
+
+
+def _runs(path: Path, rows: Path | None) -> list[RunFiles]:
+    if path.is_file():
+        return [RunFiles(path.stem, {path.stem: path}, rows, None)]
+    if not path.is_dir():
+        raise InputError(f"{path}: no such file or folder. {RUN_PATH_HINT}")
+    if (path / COMPARISON_FILE).is_file():
+        return [_compared_run(path, rows)]
+    runs = [_compared_run(folder, rows) for folder in sorted(path.iterdir()) if (folder / COMPARISON_FILE).is_file()]
+    if not runs:
+        raise InputError(f"{path}: neither it nor a folder in it holds a {COMPARISON_FILE}. {RUN_PATH_HINT}")
+    return runs
+
+
+def _compared_run(folder: Path, rows: Path | None) -> RunFiles:
+    path = folder / COMPARISON_FILE
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        names, given = [str(result["name"]) for result in fields["results"]], str(fields["input"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a comparison of KnowHalu ({type(error).__name__}: {error}). {RERUN_HINT}") from error
+    files = {name: folder / f"{Path(name).name}.jsonl" for name in names}
+    for file in files.values():
+        if not file.is_file():
+            raise InputError(f"{file}: no such file, and {path} names it. Run the same `knowhalu compare` again.")
+    return RunFiles(folder.resolve().name, files, rows or _rows_of(folder, Path(given)), fields)
+
+
+def _rows_of(folder: Path, given: Path) -> Path:
+    """Return the file of the compared rows: as given, or next to the outcomes if all files were moved together."""
+    places = (given, folder / "input" / given.name, folder / given.name, folder.parent / given.name)
+    for place in places:
+        if place.is_file():
+            return place
+    raise InputError(f"{folder}: the compared rows are no longer at {given}. Name their file: --rows FILE.")
 
 
 class SliceRates(NamedTuple):
@@ -60,47 +123,47 @@ def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
 def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], texts: LabelledRows, path: Path) -> None:
     """Raise InputError where the outcomes of a comparison have changed since its file was written."""
     for result in comparison.results:
-        entries, said = table_predictions(outcomes[result.name], texts)
-        now = metrics_from_counts(row_counts(said).sum(axis=0))
-        same = all(np.isclose(now[name], _number(result.figures[name].value), equal_nan=True) for name in ("tpr", "tnr"))
+        entries, predictions = table_predictions(outcomes[result.name], texts)
+        now = metrics_from_counts(row_counts(predictions).sum(axis=0))
+        then = {name: np.nan if (value := result.figures[name].value) is None else value for name in RATES}
+        same = all(np.isclose(now[name], then[name], equal_nan=True) for name in RATES)
         if len(entries) != result.rows or not same:
             raise InputError(f"{path}: is older than the outcomes of {result.name}. {RERUN_HINT}")
 
 
-def compare_outcomes(name: str, found: OutcomeTable, texts: LabelledRows) -> Comparison | None:
+def compare_outcomes(name: str, table: OutcomeTable, texts: LabelledRows) -> Comparison | None:
     """Compare one method and the best length rule on the same rows with gold labels; None where no row has a label."""
-    entries, said = table_predictions(found, texts)
+    entries, predictions = table_predictions(table, texts)
     if not len(entries):
         return None
-    places = found.place[entries]
+    places = table.place[entries]
     drawn = draw_resamples(int(texts.groups.max()) + 1)
-    used = {k: n / max(1, int(found.has_verdict.sum())) for k, n in found.usage.items()}
+    used = {k: n / max(1, int(table.has_verdict.sum())) for k, n in table.usage.items()}
     cost: dict[str, float | None] = {**used, "seconds": None}
-    own = MethodResult(
-        name, found.method, "", (), len(entries), found.failures, metrics_with_intervals(said, texts.groups[places], drawn), cost
-    )
-    words = np.array([traits.words for traits in texts.traits])[places]
-    length = _length_rule_result(said, words)
+    metrics = metrics_with_intervals(predictions, texts.groups[places], drawn)
+    results = [MethodResult(name, table.method, "", (), len(entries), table.failures, metrics, cost)]
+    length = _length_rule_result(predictions, np.array([traits.words for traits in texts.traits])[places])
     notes = []
-    rules: list[MethodResult] = []
     if length is not None:
-        rule = metrics_with_intervals(length, texts.groups[places], drawn)
-        rules = [MethodResult(LENGTH_RULE, LENGTH_RULE, "", (), len(entries), {}, rule, dict.fromkeys(cost), "the same rows")]
+        metrics = metrics_with_intervals(length, texts.groups[places], drawn)
+        results.append(
+            MethodResult(LENGTH_RULE, LENGTH_RULE, "", (), len(entries), {}, metrics, dict.fromkeys(cost), "the same rows")
+        )
         notes.append(f"{LENGTH_RULE} is fitted on these same rows: an upper bound of what length alone gives.")
     known = int(texts.labelled.sum())
     if known < len(texts.gold):
         notes.append(f"Figures are of the {known:,} rows with a gold label; {len(texts.gold) - known:,} have none.")
     hallucinated, groups = int(texts.gold.sum()), len(np.unique(texts.groups[texts.labelled]))
-    return Comparison(str(texts.path), known, hallucinated, groups, (own, *rules), (), tuple(notes))
+    return Comparison(str(texts.path), known, hallucinated, groups, tuple(results), (), tuple(notes))
 
 
-def _length_rule_result(said: Predictions, words: np.ndarray[Any, np.dtype[np.int64]]) -> Predictions | None:
-    rule = fit_threshold_rule(zip(said.gold.tolist(), words.tolist(), strict=True))
+def _length_rule_result(predictions: Predictions, words: np.ndarray[Any, np.dtype[np.int64]]) -> Predictions | None:
+    rule = fit_threshold_rule(zip(predictions.gold.tolist(), words.tolist(), strict=True))
     if rule is None:
         return None
     distance = (words - rule.at) * (1 if rule.over else -1)
     p = np.array([threshold_probability(d, rule.at) for d in distance.tolist()])
-    return Predictions(said.gold, distance > 0, np.zeros(len(words), dtype=np.bool_), p)
+    return Predictions(predictions.gold, distance > 0, np.zeros(len(words), dtype=np.bool_), p)
 
 
 def compute_breakdowns(rows: LabelledRows, outcomes: Mapping[str, OutcomeTable]) -> list[BreakdownRates]:
@@ -147,10 +210,6 @@ def _result(given: dict[str, Any]) -> MethodResult:
 def _from_fields(kind: type[T], given: dict[str, Any]) -> T:
     """Make a record of its known fields; a file of another version may have more."""
     return kind(**{f.name: given[f.name] for f in fields(kind) if f.name in given})
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 class DatasetNotes(NamedTuple):
@@ -201,20 +260,12 @@ def published_scores(name: str) -> tuple[PublishedScore, ...]:
     """Return the published results on the data set of this name, or of this run folder; empty where none is known."""
     known = book.read_published()
     keys = [key for key, about in known.sets.items() if name == key or name in about.folders]
-    found = [n for key in keys for n in book.published_numbers(set=key) if n.metric in METRICS]
-    rows = Counter((n.paper, n.table, n.labels, n.metric) for n in found)
-    return tuple(
-        PublishedScore(
-            _system(n, alone=rows[n.paper, n.table, n.labels, n.metric] == 1), n.metric, n.value / 100, _source(n, known)
-        )
-        for n in found
-    )
-
-
-def _system(number: book.PublishedNumber, *, alone: bool) -> str:
-    """Return the name of a row of a published table, with the column where the row has several of one metric."""
-    return ", ".join(filter(None, (*number.labels, "" if alone else number.column)))
-
-
-def _source(number: book.PublishedNumber, known: book.PublishedTables) -> str:
-    return f"{known.papers[number.paper].title.partition(':')[0]}, table {number.table}"
+    numbers = [n for key in keys for n in book.published_numbers(set=key) if n.metric in METRICS]
+    in_row = Counter((n.paper, n.table, n.labels, n.metric) for n in numbers)
+    scores = []
+    for n in numbers:
+        # the name of the row, with the column where the row has several numbers of one metric
+        column = n.column if in_row[n.paper, n.table, n.labels, n.metric] > 1 else ""
+        source = f"{known.papers[n.paper].title.partition(':')[0]}, table {n.table}"
+        scores.append(PublishedScore(", ".join(filter(None, (*n.labels, column))), n.metric, n.value / 100, source))
+    return tuple(scores)

@@ -1,29 +1,106 @@
-"""Lexical search: BM25 over the memory-mapped lexical parts of an index.
+"""Lexical search: BM25 over the memory-mapped lexical parts of an index, which hold the rows and counts of every term.
 
 Scores are those of Lucene's BM25 (Kamphuis et al. 2020, "Which BM25 do you mean?") and of `bm25s` with method "lucene": for a
 term in `n` of `N` passages, `ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * length / average))`. `bm25s` itself
 computes all scores in memory when it indexes, from an `N` and `average` that deletions would change.
 """
 
+import hashlib
 import math
+import re
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.bm25_part import search_terms, search_terms_fingerprint, term_key
 from knowhalu.index.container import Ints
 from knowhalu.index.extension import StoredPassages, first_rows, open_parts
-from knowhalu.index.part import IndexPart
-from knowhalu.index.passages import Passages, top_rows
+from knowhalu.index.part import POSTINGS_PER_RUN, IndexPart, PartManifest, PartWriter, PostingRuns, write_posting_lists
+from knowhalu.index.passages import PassageRows, Passages, top_rows
 from knowhalu.index.protocols import check_k
+from knowhalu.text.sentences import STOPWORDS, stem
 from knowhalu.types import Passage
 
 K1, B = 0.9, 0.4
+MAX_TERM_COUNT = 255
+"""Counts of a term in one passage are capped here: more would not change its score by 1 %."""
+BLOCK_PASSAGES = 4096
+"""Passages whose postings are added to the runs together."""
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+"""Scripts without spaces between words: Chinese and Japanese."""
+_FINGERPRINT_TEXT = "The cats' 3.5 houses WERE running quickly; naïve_cities, co-operation, 東京タワー and time's classes."
 Scores = NDArray[np.float64]
+
+
+def search_terms(text: str) -> list[str]:
+    """Return the search terms of a text in order: stems without stopwords, and character pairs of Chinese and Japanese."""
+    terms: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if not word.isascii() and _UNSPACED.search(word):
+            terms += _character_pairs(word)
+        elif word not in STOPWORDS:
+            terms.append(stem(word))
+    return terms
+
+
+def _character_pairs(word: str) -> list[str]:
+    pairs, last = [], 0
+    for run in _UNSPACED.finditer(word):
+        pairs += [word[last : run.start()]] if run.start() > last else []
+        characters, last = run.group(), run.end()
+        pairs += [characters[i : i + 2] for i in range(max(1, len(characters) - 1))]
+    return pairs + ([word[last:]] if last < len(word) else [])
+
+
+@lru_cache(maxsize=2**20)
+def term_key(term: str) -> int:
+    """Return the 64-bit hash that stands for a term; among ten million terms, two collide with a probability of 3e-6."""
+    return int.from_bytes(hashlib.blake2b(term.encode(errors="surrogatepass"), digest_size=8).digest(), "little")
+
+
+@lru_cache(maxsize=1)
+def search_terms_fingerprint() -> str:
+    """Return a hash of the definition of search terms: that of the terms of a fixed text."""
+    return hashlib.sha256("\n".join(search_terms(_FINGERPRINT_TEXT)).encode()).hexdigest()
+
+
+def build_lexical_part(passages: PassageRows, folder: Path, content: str, *, run: int = POSTINGS_PER_RUN) -> PartManifest:
+    """Write the lexical part of an index into `folder`; title and text of a passage are indexed together.
+
+    Memory holds one run of postings and the lengths of the passages, whatever the size of the index. The bytes depend on the
+    passages only, not on the size of a `run`.
+    """
+    with PartWriter(folder, "lexical") as out:
+        runs = PostingRuns(out.work / "runs", run)
+        lengths = np.zeros(len(passages), dtype=np.int32)
+        for start in range(0, len(passages), BLOCK_PASSAGES):
+            keys, rows, counts = array("Q"), array("i"), array("B")
+            for row in range(start, min(start + BLOCK_PASSAGES, len(passages))):
+                terms = search_terms(str(passages.get(row)))
+                lengths[row] = len(terms)
+                for term, count in Counter(terms).items():
+                    keys.append(term_key(term))
+                    rows.append(row)
+                    counts.append(min(count, MAX_TERM_COUNT))
+            runs.add(np.array(keys, dtype=np.uint64), rows, counts)
+        write_posting_lists(out, runs)
+        out.add("lengths", lengths, "<i4")
+        return out.finish(
+            content, len(passages), {"terms": search_terms_fingerprint(), "tokens": int(lengths.sum(dtype=np.int64))}
+        )
+
+
+def is_lexical_part_current(part: IndexPart) -> bool:
+    """Return whether a part was built with the present definition of search terms."""
+    return part.head.settings.get("terms") == search_terms_fingerprint()
 
 
 class _Postings(NamedTuple):
@@ -35,7 +112,7 @@ class _LexicalSegment:
     """One lexical part: rows of the part count from 0, which is row `first` of the index."""
 
     def __init__(self, part: IndexPart, first: int) -> None:
-        if part.head.settings.get("terms") != search_terms_fingerprint():
+        if not is_lexical_part_current(part):
             raise IndexFormatError(f"{part.folder}: its terms were made by another version of knowhalu. {part.remedy}")
         self.part, self.first, self.size = part, first, part.head.passages
         self.keys = part.array("keys", "<u8", None)
@@ -103,12 +180,11 @@ class LexicalIndex:
         """Return the best rows of one query and their scores, best first."""
         rows, scores = np.zeros(0, dtype=np.int64), np.zeros(0)
         terms = sorted(self._query_terms(query), key=lambda term: -term.weight)
-        rest = [0.0] * (len(terms) + 1)  # upper bound of what the terms from here on add to a score
-        for i in range(len(terms) - 1, -1, -1):
-            rest[i] = rest[i + 1] + terms[i].weight
-        for i, term in enumerate(terms):
+        # upper bounds of what each term and those after it add to a score
+        bounds = list(accumulate((term.weight for term in reversed(terms)), initial=0.0))[:0:-1]
+        for term, bound in zip(terms, bounds, strict=True):
             # once k passages score more than this bound, no new passage can be among the best k (MaxScore)
-            if len(rows) >= k and np.partition(scores, -k)[-k] > rest[i] * (1 + 1e-9):
+            if len(rows) >= k and np.partition(scores, -k)[-k] > bound * (1 + 1e-9):
                 scores = scores + self._at(rows, term)
             else:
                 rows, scores = _add_scores(rows, scores, *self._all(term))

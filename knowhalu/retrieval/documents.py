@@ -1,14 +1,15 @@
-"""Search the documents of a sample: each is split and embedded once and cached for the next queries."""
+"""Search without an index: the documents of a sample by a model, or a few passages by their words."""
 
 import hashlib
 import heapq
+import math
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from knowhalu.index.protocols import Embedder, check_k
-from knowhalu.text.sentences import Span, chunks
+from knowhalu.text.sentences import Span, chunks, content_words
 from knowhalu.types import Document, Passage
 
 if TYPE_CHECKING:
@@ -100,11 +101,21 @@ def _top_chunks(search: DocumentSearch, known: dict[str, _EmbeddedDocument], que
         vectors = known[document.text].vectors
         scores = [] if vectors is None else (vectors @ query).tolist()
         scored += [(-score, d, i) for i, score in enumerate(scores)]
-    best = sorted((d, i, -lost) for lost, d, i in heapq.nsmallest(search.k, scored))
-    names = _document_names(search.documents)
-    return [
-        _passage(search.documents[d], names[d], d, i, known[search.documents[d].text].spans[i], score) for d, i, score in best
-    ]
+    names, passages = _document_names(search.documents), []
+    for d, i, negative in sorted((d, i, negative) for negative, d, i in heapq.nsmallest(search.k, scored)):
+        document = search.documents[d]
+        start, end, text = known[document.text].spans[i]
+        passage = Passage(
+            id=f"{names[d]}#{i + 1}",
+            text=text,
+            title=document.title,
+            score=-negative,
+            document=document.id or f"document-{d + 1}",
+            start=start,
+            end=end,
+        )
+        passages.append(passage)
+    return passages
 
 
 def _document_names(documents: Sequence[Document]) -> list[str]:
@@ -118,13 +129,23 @@ def _document_names(documents: Sequence[Document]) -> list[str]:
     return list(names)
 
 
-def _passage(document: Document, name: str, d: int, i: int, span: Span, score: float) -> Passage:
-    return Passage(
-        id=f"{name}#{i + 1}",
-        text=span.text,
-        title=document.title,
-        score=score,
-        document=document.id or f"document-{d + 1}",
-        start=span.start,
-        end=span.end,
-    )
+class MemoryRetriever:
+    """Search a few passages without a model, for tests and examples: rare words count more, ties keep the given order."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = tuple(passages)
+        self._words = [frozenset(content_words(str(p))) for p in self.passages]
+        self._holders = Counter(w for words in self._words for w in words)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return at most `k` passages for each query, best first; passages without a shared word are last."""
+        check_k(k)
+        return [self._rank(query, k) if query.strip() else [] for query in queries]
+
+    def _rank(self, query: str, k: int) -> list[Passage]:
+        query_words = sorted(set(content_words(query)))
+        weights = {w: math.log(1 + len(self.passages) / (1 + self._holders[w])) for w in query_words}
+        total = sum(weights.values()) or 1.0
+        scores = [sum(weights[w] for w in query_words if w in words) / total for words in self._words]
+        order = sorted(range(len(scores)), key=lambda i: -scores[i])[:k]
+        return [self.passages[i].model_copy(update={"score": scores[i]}) for i in order]

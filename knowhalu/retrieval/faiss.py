@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from knowhalu.index.container import BLOCK_BYTES, Floats, Ints, ShardVectors
-from knowhalu.index.faiss_file import parse_parameters
-from knowhalu.index.manifest import SearchParameters, read_stable_manifest
-from knowhalu.index.open import check_embedder, open_faiss, open_shard_vectors
-from knowhalu.index.passages import open_store
+from knowhalu.index.faiss_file import open_faiss, parse_parameters
+from knowhalu.index.manifest import SearchParameters, check_embedder, open_shard_vectors, read_index_info
+from knowhalu.index.passages import is_in_sorted, open_store
 from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.types import Passage
 
@@ -36,7 +35,7 @@ class FaissIndex:
 
     def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> None:
         self.folder, self.embedder = Path(folder), embedder
-        self.manifest = read_stable_manifest(self.folder)
+        self.manifest = read_index_info(self.folder)
         check_embedder(self.folder, self.manifest, embedder)
         defaults = self.manifest.search.parameters
         if isinstance(parameters, str):
@@ -44,7 +43,7 @@ class FaissIndex:
         self.parameters = parameters or defaults
         self.store = open_store(self.folder, self.manifest)
         self._vectors = open_shard_vectors(self.folder, self.manifest)
-        self._faiss = open_faiss(self.folder, self.manifest, self.store)
+        self._faiss = open_faiss(self.folder, self.manifest, self.store.tombstones.rows)
         self._exact = ExactSearch(self._vectors, self.manifest.search.rows if self._faiss else 0)
 
     @classmethod
@@ -57,7 +56,6 @@ class FaissIndex:
         return cls(folder, embedder, parameters)
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return self.manifest.counts.passages
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
@@ -96,7 +94,7 @@ class FaissIndex:
         """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
         alive = rows >= 0
         if len(self.store.tombstones.rows):
-            alive &= ~self.store.tombstones.is_dead(rows)
+            alive &= ~is_in_sorted(rows, self.store.tombstones.rows)
         query_numbers, is_whole = np.arange(len(rows))[:, None], bool(alive.all())
         known = rows if is_whole else np.where(alive, rows, 0)
         scores = inner_products(queries, self._vectors, known)
@@ -127,7 +125,6 @@ class ExactSearch:
         """Bound of the rounding error of a score: that of a sum of this many products, for two orders of summation."""
 
     def __len__(self) -> int:
-        """Return the number of compared vectors."""
         return len(self._vectors) - self._first
 
     def candidates(self, queries: Floats, count: int) -> NearestCandidates:

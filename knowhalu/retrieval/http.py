@@ -14,7 +14,7 @@ from typing import Any, Literal
 import httpx2
 import tenacity
 
-from knowhalu.errors import BackendError, InputError
+from knowhalu.errors import BackendError, InputError, hide_password
 from knowhalu.index.protocols import check_k
 from knowhalu.io import http
 from knowhalu.io.http import TransientFault
@@ -46,7 +46,7 @@ class HttpRetriever:
         method: Literal["GET", "POST"] = "GET",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.url, self.shown_url, self.method = url, http.hide_password(url), method
+        self.url, self.shown_url, self.method = url, hide_password(url), method
         self._address, self._retries, self._concurrency = _parse_address(url), retries, concurrency
         self._exchange = http.Exchange(
             timeout,
@@ -107,7 +107,8 @@ def _parse_address(url: str) -> str:
     try:
         parts = http.split_address(url)
     except ValueError as error:
-        raise InputError(f"{url!r} is not the address of a server. Give one such as http://127.0.0.1:8893/search") from error
+        shown, example = hide_password(url), "http://127.0.0.1:8893/search"
+        raise InputError(f"{shown!r} is not the address of a server. Give one such as {example}") from error
     return parts._replace(path=parts.path or "/search", fragment="").geturl()
 
 

@@ -5,7 +5,7 @@
 3. Their tokens are restored and scored by MaxSim.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.container import Floats, Ints
 from knowhalu.index.extension import StoredPassages, first_rows, open_parts
-from knowhalu.index.late_part import centroid_key_step
+from knowhalu.index.late_part import ALLOWED_BITS, ResidualCodec, ResidualCodes, centroid_key_step, maxsim
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import Passages, top_rows
 from knowhalu.index.protocols import TokenEncoder, check_k
-from knowhalu.index.residuals import ALLOWED_BITS, ResidualCodec, ResidualCodes, maxsim
 from knowhalu.types import Passage
 
 MAX_PASSAGE_TOKENS = 2**16
@@ -33,10 +32,6 @@ class ProbeLimits(NamedTuple):
     centroids: int = 8
     candidates: int = 256
     for_each: int = 4
-
-    def depth(self, k: int) -> int:
-        """Return the number of candidates that are scored exactly for `k` passages."""
-        return max(self.candidates, self.for_each * k)
 
 
 class _LateSegment:
@@ -91,29 +86,26 @@ class _LateSegment:
         starts = np.cumsum(counts) - counts
         return np.repeat(first - starts, counts) + np.arange(int(counts.sum())), starts
 
-    def blocks(self, rows: Ints) -> list[Ints]:
-        """Split rows into blocks of about `BLOCK_TOKENS` tokens."""
+    def _score_blocks(self, rows: Ints, score: Callable[[Ints, Ints], Floats]) -> Floats:
+        """Score rows in blocks of about `BLOCK_TOKENS` tokens, by their `places`."""
         sizes = np.cumsum(self.tokens[rows + 1] - self.tokens[rows])
-        return [
-            b for b in np.split(rows, np.searchsorted(sizes, np.arange(BLOCK_TOKENS, int(sizes[-1]), BLOCK_TOKENS))) if len(b)
-        ]
+        blocks = np.split(rows, np.searchsorted(sizes, np.arange(BLOCK_TOKENS, int(sizes[-1]), BLOCK_TOKENS)))
+        return np.concatenate([score(*self.places(block)) for block in blocks if len(block)])
 
     def roughly(self, near: Floats, rows: Ints) -> Floats:
         """Score rows by the centroids of their tokens; `near` has the similarity of each centroid to each token of the query."""
-        scores = []
-        for block in self.blocks(rows):
-            places, starts = self.places(block)
-            scores.append(np.maximum.reduceat(near[self._checked_codes(places)], starts, axis=0).sum(axis=1))
-        return np.concatenate(scores)
+        return self._score_blocks(
+            rows, lambda places, starts: np.maximum.reduceat(near[self._checked_codes(places)], starts, axis=0).sum(axis=1)
+        )
 
     def exactly(self, query: Floats, rows: Ints) -> Floats:
         """Score rows by MaxSim over their restored tokens."""
-        scores = []
-        for block in self.blocks(rows):
-            places, starts = self.places(block)
+
+        def score(places: Ints, starts: Ints) -> Floats:
             codes = ResidualCodes(self._checked_codes(places), self.residuals[places])
-            scores.append(maxsim(query, self.codec.restore(codes), starts))
-        return np.concatenate(scores)
+            return maxsim(query, self.codec.restore(codes), starts)
+
+        return self._score_blocks(rows, score)
 
     def _checked_codes(self, places: Ints) -> NDArray[np.int32]:
         codes: NDArray[np.int32] = self.codes[places]
@@ -161,8 +153,9 @@ class LateInteractionIndex:
     def rank(self, query: Floats, k: int) -> list[tuple[int, float]]:
         """Return the best rows for the token vectors of one query `(tokens, dimension)`, and their scores, best first."""
         rows, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.float32)]
+        depth = max(self.probing.candidates, self.probing.for_each * k)
         for segment in self._segments:
-            candidates = self._candidates(segment, query, self.probing.depth(k))
+            candidates = self._candidates(segment, query, depth)
             if len(candidates):
                 rows.append(candidates + segment.first)
                 scores.append(segment.exactly(query, candidates))

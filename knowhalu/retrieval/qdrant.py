@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from knowhalu.errors import BackendError, IndexFormatError, InputError, MissingExtra
+from knowhalu.errors import BackendError, IndexFormatError, InputError, MissingExtra, hide_password
 from knowhalu.index.late_part import passage_text
 from knowhalu.index.passages import Passages
 from knowhalu.index.protocols import Embedder, check_k
@@ -80,12 +80,12 @@ class QdrantRetriever:
         try:
             return function(*arguments)
         except Exception as error:  # noqa: BLE001 - the client passes on the errors of two transports
-            raise BackendError(STAGE, f"Qdrant did not answer ({type(error).__name__}: {error})") from error
+            raise BackendError(STAGE, hide_password(f"Qdrant did not answer ({type(error).__name__}: {error})")) from error
 
 
 def _open_client(url: str, timeout: float) -> Any:
     if url != IN_MEMORY_URL and not url.startswith(("http://", "https://")):
-        raise InputError(f"{url!r} is not the address of a Qdrant server. Give one such as http://127.0.0.1:6333")
+        raise InputError(f"{hide_password(url)!r} is not the address of a Qdrant server. Give one such as http://127.0.0.1:6333")
     make = _import_qdrant().QdrantClient
     return (
         make(IN_MEMORY_URL) if url == IN_MEMORY_URL else make(url=url, timeout=max(1, round(timeout)), check_compatibility=False)

@@ -1,18 +1,19 @@
-"""What every training run shares: the loop over steps, and a checkpoint file from which a run resumes exactly."""
+"""What training runs share: the loop over steps, a checkpoint file from which a run resumes exactly, and the mean of weights."""
 
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from knowhalu.errors import ResumeError
+from knowhalu.encoder.verifier import Verifier
+from knowhalu.errors import InputError, KnowHaluError, ResumeError
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 
@@ -51,6 +52,20 @@ def run_steps(
             save()
             last_save = now
     save()
+
+
+def optimizer_step(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
+    """Take one optimizer step with the gradient clipped to norm 1, and return the loss.
+
+    Raises KnowHaluError, before a weight has moved, where the loss or its gradient is not finite.
+    """
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    norm = torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
+    if not torch.isfinite(loss) or not torch.isfinite(norm):
+        raise KnowHaluError("the training has diverged: its loss or gradient is not finite; start again with a lower --rate")
+    optimizer.step()
+    return float(loss.detach())
 
 
 class Checkpoint(NamedTuple):
@@ -97,3 +112,25 @@ def write_checkpoint(
     records = {name: json.dumps(record) for name, record in about.items()}
     save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, draft, records)
     draft.replace(folder / CHECKPOINT_FILE)
+
+
+def average_weights(folders: Sequence[Path], shares: Sequence[float] = ()) -> Verifier:
+    """Return the verifier whose weights are the mean of those of `folders`, weighted by `shares` or equally.
+
+    Raises InputError where fewer than two are given, their shapes differ, or the shares do not fit.
+    """
+    if len(folders) < 2:
+        raise InputError("a mean needs the folders of at least two verifiers")
+    weights = list(shares) or [1.0] * len(folders)
+    if len(weights) != len(folders) or min(weights) < 0 or sum(weights) <= 0:
+        raise InputError(f"{len(folders)} verifiers need {len(folders)} shares of 0 or more, not {list(shares)}")
+    models = [Verifier.load(folder) for folder in folders]
+    shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in models]
+    for folder, shape in zip(folders, shapes, strict=True):
+        if shape != shapes[0]:
+            raise InputError(f"{folder}: its shape differs from that of {folders[0]}; average verifiers of one shape")
+    states = [m.state_dict() for m in models]
+    parts = [w / sum(weights) for w in weights]
+    mean = {k: sum((p * s[k] for p, s in zip(parts, states, strict=True)), torch.zeros_like(v)) for k, v in states[0].items()}
+    models[0].load_state_dict(mean)
+    return models[0]

@@ -6,7 +6,7 @@ edits that keep a statement true, a model learns that every word that differs fr
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from knowhalu.text.sentences import STOPWORDS
 from knowhalu.text.wordlists import CARDINALS, MONTHS, ORDINALS, WEEKDAYS
 
 NUMBER_WORDS, ORDINAL_WORDS = CARDINALS[2:13], ORDINALS[:10]
-_PAIRS = (
+_OPPOSITE_PAIRS = (
     "increase/decrease increased/decreased increases/decreases rise/fall rose/fell rising/falling more/fewer more/less "
     "higher/lower before/after first/last largest/smallest larger/smaller older/younger oldest/youngest earlier/later "
     "early/late longer/shorter won/lost win/lose north/south northern/southern east/west eastern/western male/female "
@@ -25,16 +25,25 @@ _PAIRS = (
     "agreed/refused morning/evening summer/winter day/night he/she his/her king/queen actor/singer author/director "
     "played/directed wrote/directed American/British English/French"
 )
-_OPPOSITES: dict[str, list[str]] = {}
-for _pair in _PAIRS.split():
-    _a, _b = _pair.split("/")
-    _OPPOSITES.setdefault(_a, []).append(_b)
-    _OPPOSITES.setdefault(_b, []).append(_a)
 
+
+def _table_of(pairs: str, one_way: Collection[str] = ()) -> dict[str, list[str]]:
+    """Map each side of the pairs `one/other` to its other sides; the words in `one_way` only replace others."""
+    table: dict[str, list[str]] = {}
+    for pair in pairs.split():
+        one, other = pair.replace("_", " ").split("/")
+        table.setdefault(one, []).append(other)
+        if other not in one_way:
+            table.setdefault(other, []).append(one)
+    return table
+
+
+_OPPOSITES = _table_of(_OPPOSITE_PAIRS)
 NAME = re.compile(r"\b[A-Z][\w’'-]+(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w’'-]+)*")  # noqa: RUF001
 NUMBER = re.compile(r"\b\d[\d,]*(?:\.\d+)?\b")
-_AUXILIARY = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|should|did|does|do|may|must)\b(?! not)(?!n't)")
-_NOT = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|should|did|does|do|may|must)( not|n't)\b")
+_AUXILIARIES = "is|are|was|were|has|have|had|will|can|could|would|should|did|does|do|may|must"
+_AUXILIARY = re.compile(rf"\b({_AUXILIARIES})\b(?! not)(?!n't)")
+_NEGATED = re.compile(rf"\b({_AUXILIARIES})( not|n't)\b")
 
 
 class FalsifyingEdit(NamedTuple):
@@ -52,10 +61,10 @@ def _replace_span(text: str, start: int, end: int, new: str, kind: str) -> Falsi
 
 def swap_number(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one number to another of the same size and form, half the time to one of `names`."""
-    found = list(NUMBER.finditer(text))
-    if not found:
+    matches = list(NUMBER.finditer(text))
+    if not matches:
         return None
-    match = rng.choice(found)
+    match = rng.choice(matches)
     old = match.group()
     others = [n for n in names if n != old and len(n) == len(old) and NUMBER.fullmatch(n)]
     if others and rng.random() < 0.5:
@@ -69,23 +78,23 @@ def swap_number(text: str, rng: random.Random, names: list[str]) -> FalsifyingEd
 
 def swap_listed(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change a month, weekday, number word or ordinal to another of its kind."""
-    found = [
+    matches = [
         (m, group)
         for group in (MONTHS, WEEKDAYS, NUMBER_WORDS, ORDINAL_WORDS)
         for m in re.finditer(rf"\b(?:{'|'.join(group)})\b", text, 0 if group in (MONTHS, WEEKDAYS) else re.IGNORECASE)
     ]
-    if not found:
+    if not matches:
         return None
-    match, group = rng.choice(found)
+    match, group = rng.choice(matches)
     new = rng.choice([w for w in group if w.lower() != match.group().lower()])
     return _replace_span(text, match.start(), match.end(), new.capitalize() if match.group()[0].isupper() else new, "date")
 
 
 def swap_name(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one name to another of the same number of words, from `names`."""
-    found = [m for m in NAME.finditer(text) if m.start() > 0 or " " in m.group()]
-    rng.shuffle(found)
-    for match in found:
+    matches = [m for m in NAME.finditer(text) if m.start() > 0 or " " in m.group()]
+    rng.shuffle(matches)
+    for match in matches:
         size = len(match.group().split())
         others = [n for n in names if n[:1].isupper() and len(n.split()) == size and n not in text and match.group() not in n]
         if others:
@@ -103,9 +112,9 @@ def _ending(word: str) -> str:
 
 def swap_word(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one word to another of the same ending that `names` hold in small letters, a word of the same document."""
-    found = [m for m in _LOWER.finditer(text) if m.group() not in STOPWORDS]
-    rng.shuffle(found)
-    for match in found:
+    matches = [m for m in _LOWER.finditer(text) if m.group() not in STOPWORDS]
+    rng.shuffle(matches)
+    for match in matches:
         ending, taken = _ending(match.group()), set(_LOWER.findall(text))
         others = [n for n in names if n[:1].islower() and _ending(n) == ending and n not in taken and n[:4] != match.group()[:4]]
         if ending and others:
@@ -115,11 +124,11 @@ def swap_word(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit
 
 def swap_roles(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Swap two names of a statement, unless they are adjacent in a list."""
-    found = list(NAME.finditer(text))
+    matches = list(NAME.finditer(text))
     pairs = [
         (a, b)
-        for i, a in enumerate(found)
-        for b in found[i + 1 :]
+        for i, a in enumerate(matches)
+        for b in matches[i + 1 :]
         if a.group() != b.group() and len(re.findall(r"[a-z]{2,}", text[a.end() : b.start()].replace(" and ", " "))) >= 2
     ]
     if not pairs:
@@ -130,22 +139,20 @@ def swap_roles(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdi
 
 def swap_opposite(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one word to its opposite."""
-    found = [m for m in re.finditer(r"\b[A-Za-z]+\b", text) if m.group() in _OPPOSITES]
-    if not found:
+    matches = [m for m in re.finditer(r"\b[A-Za-z]+\b", text) if m.group() in _OPPOSITES]
+    if not matches:
         return None
-    match = rng.choice(found)
+    match = rng.choice(matches)
     return _replace_span(text, match.start(), match.end(), rng.choice(_OPPOSITES[match.group()]), "opposite")
 
 
 def negate(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Insert a negation, or remove one."""
-    if match := _NOT.search(text):
+    if match := _NEGATED.search(text):
         return _replace_span(text, match.start(), match.end(), match.group(1), "negation")
-    found = list(_AUXILIARY.finditer(text))
-    if not found:
-        return None
-    match = found[0]
-    return _replace_span(text, match.start(), match.end(), f"{match.group()} not", "negation")
+    if match := _AUXILIARY.search(text):
+        return _replace_span(text, match.start(), match.end(), f"{match.group()} not", "negation")
+    return None
 
 
 EDIT_FUNCTIONS: tuple[Callable[[str, random.Random, list[str]], FalsifyingEdit | None], ...] = (
@@ -194,12 +201,7 @@ firm/company car/vehicle picture/photo illness/disease buy/purchase start/begin 
 did_not/didn't was_not/wasn't were_not/weren't is_not/isn't are_not/aren't does_not/doesn't cannot/can't will_not/won't
 has_not/hasn't had_not/hadn't
 """
-_SYNONYMS: dict[str, list[str]] = {}
-for _pair in _SYNONYM_PAIRS.split():
-    _one, _two = _pair.replace("_", " ").split("/")
-    _SYNONYMS.setdefault(_one, []).append(_two)
-    if _two not in ("like", "now", "over", "under", "post", "vehicle", "company", "started", "got"):
-        _SYNONYMS.setdefault(_two, []).append(_one)
+_SYNONYMS = _table_of(_SYNONYM_PAIRS, ("like", "now", "over", "under", "post", "vehicle", "company", "started", "got"))
 _SYNONYM_PATTERN = re.compile(rf"(?<![\w'])(?:{'|'.join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True))})(?![\w'])")
 _MONTH = "|".join(MONTHS)
 _DAY_FIRST = re.compile(rf"\b(\d{{1,2}}) ({_MONTH}) (\d{{3,4}})\b")
@@ -212,10 +214,10 @@ _FRONTED = re.compile(r"^(In|On|During|After|Before|By) ([^,]{3,40}), (?!and\b|o
 def drop_details(text: str, rng: random.Random) -> str:
     """Omit one or two details of a true statement: a bracket, a side clause, a time or place, an adverb; it stays true."""
     for _ in range(rng.randint(1, 2)):
-        found = list(_DROPPABLE.finditer(text))
-        if not found:
+        matches = list(_DROPPABLE.finditer(text))
+        if not matches:
             break
-        match = rng.choice(found)
+        match = rng.choice(matches)
         left = text[: match.start()] + text[match.end() :]
         if len(left.split()) >= 4:
             text = left[:1].upper() + left[1:]
@@ -224,18 +226,17 @@ def drop_details(text: str, rng: random.Random) -> str:
 
 def rewrite_number(text: str, rng: random.Random) -> str:
     """Write one small number as a word, or a number word in digits."""
-    found = list(re.finditer(rf"(?<![\d.,:/-])\b(?:{'|'.join(NUMBER_WORDS)}|[2-9]|1[0-2])\b(?![\d:/%-]|[.,]\d)", text))
-    found = [m for m in found if not re.search(rf"(?:{_MONTH})\s*$", text[: m.start()]) and not _starts_date(text[m.end() :])]
-    if not found:
+    numbers = [
+        m
+        for m in re.finditer(rf"(?<![\d.,:/-])\b(?:{'|'.join(NUMBER_WORDS)}|[2-9]|1[0-2])\b(?![\d:/%-]|[.,]\d)", text)
+        if not re.search(rf"(?:{_MONTH})\s*$", text[: m.start()]) and not re.match(rf"\s*(?:{_MONTH})\b", text[m.end() :])
+    ]
+    if not numbers:
         return text
-    match = rng.choice(found)
+    match = rng.choice(numbers)
     word = match.group()
     new = NUMBER_WORDS[int(word) - 2] if word.isdigit() else str(NUMBER_WORDS.index(word) + 2)
     return text[: match.start()] + new + text[match.end() :]
-
-
-def _starts_date(rest: str) -> bool:
-    return re.match(rf"\s*(?:{_MONTH})\b", rest) is not None
 
 
 def rewrite_date(text: str, rng: random.Random) -> str:
@@ -247,10 +248,10 @@ def rewrite_date(text: str, rng: random.Random) -> str:
 
 def swap_synonym(text: str, rng: random.Random) -> str:
     """Replace one common word by another of the same meaning."""
-    found = list(_SYNONYM_PATTERN.finditer(text))
-    if not found:
+    matches = list(_SYNONYM_PATTERN.finditer(text))
+    if not matches:
         return text
-    match = rng.choice(found)
+    match = rng.choice(matches)
     return text[: match.start()] + rng.choice(_SYNONYMS[match.group()]) + text[match.end() :]
 
 

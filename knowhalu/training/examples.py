@@ -1,27 +1,17 @@
-"""Training examples: how a row becomes (premise, question, claim, target), and how an example is varied.
+"""Training examples: how a row becomes (premise, question, claim, target).
 
 An example depends only on the row, the row before it and a random generator, so a run can be resumed anywhere.
 """
 
 import random
 import re
+from collections.abc import Mapping
 from difflib import SequenceMatcher
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from knowhalu.text.sentences import content_words, sentences, windows
-from knowhalu.text.triplets import extract_triplets, triplets_to_text
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.edits import (
-    NEUTRAL_EDITS,
-    FalsifyingEdit,
-    detokenize,
-    find_details,
-    random_edit,
-    rephrase,
-    rewrite_date,
-    rewrite_number,
-    swap_synonym,
-)
+from knowhalu.training.edits import NEUTRAL_EDITS, detokenize, find_details, random_edit, rephrase
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
 """Targets; UNSUPPORTED means contradicted or neutral, where the data does not distinguish them."""
@@ -33,8 +23,6 @@ TARGETS = {
     "unsupported": UNSUPPORTED,
 }
 """The target of each label of the rows."""
-
-
 MIN_EDIT_OVERLAP = 0.7
 """The least share of common words at which a statement counts as an edit of another."""
 CharSpan = tuple[int, int]
@@ -67,8 +55,8 @@ def cut_near_claim(document: str, claim: str, rng: random.Random) -> str:
     whole = rng.random() < 0.65
     pieces = windows(document, 150, 50) if whole else sentences(document)
     ranked = sorted(pieces, key=lambda p: -len(wanted.intersection(content_words(p.text))))
-    kept = ranked[:1] if whole else sorted(ranked[: rng.randint(2, 4)])
-    return " ".join(p.text for p in kept) or document
+    best = ranked[:1] if whole else sorted(ranked[: rng.randint(2, 4)])
+    return " ".join(p.text for p in best) or document
 
 
 def labelled_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
@@ -111,20 +99,17 @@ def fever_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> T
 def edit_example(example: TrainingExample, names: list[str], rng: random.Random) -> TrainingExample:
     """Falsify a supported example by one edit, in the claim or in the premise, so that neither alone reveals the label."""
     if rng.random() < 0.5 or example.question:
-        changed = random_edit(example.claim, rng, names)
-        return example if changed is None else falsify_example(example, changed)
+        edit = random_edit(example.claim, rng, names)
+        if edit is None:
+            return example
+        return example._replace(claim=edit.text, target=_edited_target(edit.kind), wrong=((edit.start, edit.end),))
     wanted = set(content_words(example.claim))
     best = max(sentences(example.premise), key=lambda s: len(wanted.intersection(content_words(s.text))), default=None)
-    changed = None if best is None else random_edit(best.text, rng, names)
-    if best is None or changed is None or not _touches(best.text, changed.text, wanted):
+    edit = None if best is None else random_edit(best.text, rng, names)
+    if best is None or edit is None or not _touches(best.text, edit.text, wanted):
         return example
-    premise = example.premise[: best.start] + changed.text + example.premise[best.end :]
-    return example._replace(premise=premise, target=_edited_target(changed.kind))
-
-
-def falsify_example(example: TrainingExample, changed: FalsifyingEdit) -> TrainingExample:
-    """Put an edit into a supported claim, with the changed characters as its wrong span."""
-    return example._replace(claim=changed.text, target=_edited_target(changed.kind), wrong=((changed.start, changed.end),))
+    premise = example.premise[: best.start] + edit.text + example.premise[best.end :]
+    return example._replace(premise=premise, target=_edited_target(edit.kind))
 
 
 def _edited_target(kind: str) -> int:
@@ -153,8 +138,8 @@ def own_sentence_example(row: TrainingRow, other: TrainingRow, rng: random.Rando
     claim = " ".join(rephrase(p.text, rng) if rng.random() < 0.8 else p.text for p in chosen)
     roll = rng.random()
     if roll < 0.25:
-        kept = [p.text for p in sentences(view) if p not in chosen]
-        return TrainingExample(" ".join(kept) or detokenize(text_of(other))[:600], "", claim, NEUTRAL)
+        rest = [p.text for p in sentences(view) if p not in chosen]
+        return TrainingExample(" ".join(rest) or detokenize(text_of(other))[:600], "", claim, NEUTRAL)
     example = TrainingExample(view, "", claim, SUPPORTED)
     if roll < 0.45 and len(chosen) == 1:
         example = example._replace(premise=" ".join(p.text for p in pieces[max(0, first - 1) : first + 2]))
@@ -172,14 +157,11 @@ def summary_example(row: TrainingRow, other: TrainingRow, rng: random.Random) ->
     claim = rng.choice(telling) if telling and rng.random() < 0.6 else " ".join(side)
     if supported and rng.random() < 0.3:
         claim = rephrase(claim, rng)
-    marks = None if supported else changed_spans(max(right, key=lambda s: _shared_words(s, claim), default=""), claim)
-    return TrainingExample(
-        cut_near_claim(detokenize(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED, marks
-    )
-
-
-def _shared_words(one: str, two: str) -> int:
-    return len(set(one.split()) & set(two.split()))
+    premise = cut_near_claim(detokenize(row["document"]), claim, rng)
+    if supported:
+        return TrainingExample(premise, "", claim, SUPPORTED)
+    most_alike = max(right, key=lambda s: len(set(s.split()) & set(claim.split())), default="")
+    return TrainingExample(premise, "", claim, UNSUPPORTED, changed_spans(most_alike, claim))
 
 
 def changed_spans(before: str, after: str) -> tuple[CharSpan, ...] | None:
@@ -192,53 +174,104 @@ def changed_spans(before: str, after: str) -> tuple[CharSpan, ...] | None:
     return tuple((new[j].start(), new[k - 1].end()) for j, k in changes) or None
 
 
-MAX_WORD_OVERLAP = 0.5
-"""Sentences of another source with this share of the claim's words may support it, and are not used as distractors."""
-REWORDINGS = (swap_synonym, swap_synonym, rewrite_number, rewrite_date)
-"""Paraphrases that omit nothing, because an omitted detail may have been the wrong one."""
+def wrong_span(item: Mapping[str, Any]) -> tuple[CharSpan, ...] | None:
+    """Return the span of an item that its writer named as wrong, in any case; None where none is named.
 
-
-TRIPLET_SHARE = 0.3
-"""Share of the reworded texts that become triplets."""
-
-
-def vary_example(example: TrainingExample, other: str, share: float, rng: random.Random) -> TrainingExample:
-    """Reword the premise, reword the claim, and add sentences of another source, each with probability `share`.
-
-    Claims with known wrong spans, claims with a question, and examples without a premise stay unchanged.
+    Whole words are preferred: "11" rather than the end of "1911".
     """
-    if not example.premise:
-        return example
-    if rng.random() < share:
-        example = example._replace(premise=_reword(example.premise, rng))
-    if rng.random() < share and not example.wrong and not example.question:
-        example = example._replace(claim=_reword(example.claim, rng))
-    return _add_distractors(example, other, rng) if rng.random() < share else example
+    text, wrong = item["text"], re.escape(item.get("wrong") or "")
+    match = wrong and (re.search(rf"(?<!\w){wrong}(?!\w)", text, re.IGNORECASE) or re.search(wrong, text, re.IGNORECASE))
+    return (match.span(),) if match else None
 
 
-def as_triplets(text: str) -> str | None:
-    """Return a text as triplets, the form of structured knowledge; None where a word would be lost or nothing changes."""
-    facts = [fact for s in sentences(text) for fact in extract_triplets(s.text)]
-    rewritten = triplets_to_text(facts)
-    whole = set(content_words(text)) <= set(content_words(rewritten)) and all(f.predicate != "states" for f in facts)
-    return rewritten if whole and rewritten.rstrip(".") != text.rstrip(".") else None
+def quoted_premise(document: str, support: list[str], claim: str, rng: random.Random) -> str:
+    """Return the sentences with the quotes, sometimes with their neighbours, or what a retriever would return."""
+    if not support or rng.random() < 0.4:
+        return cut_near_claim(document, claim, rng)
+    pieces = sentences(document)
+    keep = {i for i, p in enumerate(pieces) if any(q in p.text or p.text in q for q in support)}
+    if not keep:
+        return cut_near_claim(document, claim, rng)
+    if rng.random() < 0.5:
+        keep |= {i + d for i in keep for d in (-1, 1) if 0 <= i + d < len(pieces)}
+    return " ".join(pieces[i].text for i in sorted(keep))
 
 
-def _reword(text: str, rng: random.Random) -> str:
-    if rng.random() < TRIPLET_SHARE and (triplets := as_triplets(text)) is not None:
-        return triplets
-    for way in rng.sample(REWORDINGS, 2):
-        text = way(text, rng)
-    return text
+def written_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
+    """Return one claim on a written document."""
+    claim = rng.choice(row["claims"])
+    target = TARGETS[claim["label"]]
+    premise = quoted_premise(row["document"], claim["support"], claim["text"], rng)
+    if target == SUPPORTED and rng.random() < 0.1:
+        return TrainingExample(cut_near_claim(other["document"], claim["text"], rng), "", claim["text"], NEUTRAL)
+    if target == SUPPORTED and rng.random() < 0.2:
+        return edit_example(TrainingExample(premise, "", claim["text"], target), find_details(row["document"]), rng)
+    return TrainingExample(premise, "", claim["text"], target, wrong_span(claim))
 
 
-def _add_distractors(example: TrainingExample, other: str, rng: random.Random) -> TrainingExample:
-    """Add one or two sentences of another source before or after the premise."""
-    pieces = [s.text for s in sentences(detokenize(other)) if len(s.text.split()) <= 40]
-    start = rng.randrange(max(1, len(pieces)))
-    beside = " ".join(pieces[start : start + rng.randint(1, 2)])
-    wanted = set(content_words(f"{example.question} {example.claim}"))
-    if not beside or len(wanted.intersection(content_words(beside))) >= MAX_WORD_OVERLAP * len(wanted):
-        return example
-    before = rng.random() < 0.5
-    return example._replace(premise=f"{beside} {example.premise}" if before else f"{example.premise} {beside}")
+def passage_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
+    """Return one claim written on a passage; sometimes a true one with another passage, which makes it neutral."""
+    claim = rng.choice(row["claims"])
+    target = TARGETS[claim["label"]]
+    if target == SUPPORTED and rng.random() < 0.07:
+        return TrainingExample(other["document"], "", claim["text"], NEUTRAL)
+    return TrainingExample(row["document"], "", claim["text"], target, wrong_span(claim))
+
+
+def passage_answer(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
+    """Return one answer on a passage, a long one often without its question; sometimes a correct one with another passage."""
+    answer = rng.choice(row["answers"])
+    target = TARGETS[answer["label"]]
+    if target == SUPPORTED and rng.random() < 0.1:
+        return TrainingExample(other["document"], row["question"], answer["text"], NEUTRAL)
+    example = TrainingExample(row["document"], row["question"], answer["text"], target, wrong_span(answer))
+    return example if rng.random() < 0.6 else alone(example)
+
+
+def written_answer(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
+    """Return one answer to a written question; off-target answers are neutral."""
+    answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])
+    whole = row["knowledge"]
+    if len(whole) >= 1200 and rng.random() >= 0.2:
+        whole = cut_near_claim(whole, answer["text"], rng)
+    target = {"correct": SUPPORTED, "fabricated": CONTRADICTED, "off_target": NEUTRAL}[answer["label"]]
+    if target == SUPPORTED and rng.random() < 0.12:
+        return TrainingExample(cut_near_claim(other["knowledge"], answer["text"], rng), row["question"], answer["text"], NEUTRAL)
+    example = TrainingExample(whole, row["question"], answer["text"], target, wrong_span(answer))
+    return example if answer["label"] == "off_target" or rng.random() < 0.6 else alone(example)
+
+
+def alone(example: TrainingExample) -> TrainingExample:
+    """Drop the question of an answer of more than six words, which can be understood without it."""
+    return example._replace(question="") if len(example.claim.split()) > 6 else example
+
+
+def delivery_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
+    """Return a written answer without a source: correct and wrong ones are on target, off-target ones and refusals are not."""
+    evading = [a for a in row["answers"] if a["label"] in ("off_target", "refusal")]
+    giving = [a for a in row["answers"] if a["label"] in ("correct", "fabricated")]
+    evades = bool(evading) and rng.random() < 0.5
+    answer = rng.choice(evading if evades else giving)
+    return TrainingExample("", row["question"], answer["text"], NEUTRAL if evades else SUPPORTED)
+
+
+def wice_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
+    """Return a claim with its unsupported spans, the source cut near it."""
+    source = row["source"] if len(row["source"]) < 900 else cut_near_claim(row["source"], row["claim"], rng)
+    return TrainingExample(source, "", row["claim"], NEUTRAL, unsupported_token_spans(row))
+
+
+def unsupported_token_spans(row: TrainingRow) -> tuple[CharSpan, ...] | None:
+    """Return the spans of the tokens that a row names as not supported; None where the tokens do not match the claim."""
+    spans: list[CharSpan] = []
+    at = 0
+    for token, wrong in zip(row["claim_tokens"], row["non_supported"], strict=True):
+        start = row["claim"].find(token, at)
+        if start < 0:
+            return None
+        at = start + len(token)
+        if wrong and spans and not row["claim"][spans[-1][1] : start].strip():
+            spans[-1] = (spans[-1][0], at)
+        elif wrong:
+            spans.append((start, at))
+    return tuple(spans)

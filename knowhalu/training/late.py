@@ -17,20 +17,17 @@ from torch.nn import functional as F
 
 from knowhalu.encoder.bert import load_bert
 from knowhalu.encoder.device import mixed_precision
-from knowhalu.encoder.late_encoder import LateInteractionBert, punctuation_ids
+from knowhalu.encoder.embedder import LateInteractionBert, punctuation_ids, tokenize_texts
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, padded_length_for
 from knowhalu.errors import ResumeError
-from knowhalu.index.bm25_part import build_lexical_part
-from knowhalu.index.late_part import passage_text
+from knowhalu.index.late_part import maxsim, passage_text
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import PassageList
 from knowhalu.index.protocols import TokenEncoder
-from knowhalu.index.residuals import maxsim
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.retrieval.bm25 import LexicalIndex
-from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
+from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part
+from knowhalu.training.checkpoint import Checkpoint, optimizer_step, run_steps, write_checkpoint
 from knowhalu.training.data_files import read_training_rows
-from knowhalu.training.loss import optimizer_step
 from knowhalu.types import Passage
 
 
@@ -51,7 +48,7 @@ def read_corpus(path: Path) -> PassageList:
 def mine_hard_negatives(rows: Iterable[dict[str, Any]], corpus: PassageList, *, depth: int = 20) -> list[RetrievalQuestion]:
     """Return every query with its relevant passages and, as hard negatives, the best `depth` others that BM25 finds."""
     known = {p.id: f"{p.title}. {p.text}" if p.title else p.text for p in corpus}
-    found = []
+    questions = []
     with TemporaryDirectory() as folder:
         build_lexical_part(corpus, Path(folder) / "lexical", "")
         index = LexicalIndex([IndexPart(Path(folder) / "lexical", "lexical")], corpus)
@@ -59,11 +56,8 @@ def mine_hard_negatives(rows: Iterable[dict[str, Any]], corpus: PassageList, *, 
             right = [str(name) for name in row["positives"] if str(name) in known]
             if right:
                 wrong = [corpus[i].id for i, _ in index.rank(row["query"], depth) if corpus[i].id not in right]
-                found.append(RetrievalQuestion(row["query"], right, wrong, known))
-    return found
-
-
-ENCODE_BATCH = 256
+                questions.append(RetrievalQuestion(row["query"], right, wrong, known))
+    return questions
 
 
 class RetrievalScores(NamedTuple):
@@ -90,14 +84,14 @@ def score_rankings(rankings: Sequence[Sequence[str]], rows: Sequence[dict[str, A
 
 def evaluate_retrieval(encoder: TokenEncoder, corpus: PassageList, rows: Sequence[dict[str, Any]]) -> RetrievalScores:
     """Rank all passages for every query by exact MaxSim, without an index."""
-    asked = encoder.encode([row["query"] for row in rows], query=True)
+    queries = encoder.encode([row["query"] for row in rows], query=True)
     scores = np.zeros((len(rows), len(corpus)), dtype=np.float32)
-    for start in range(0, len(corpus), ENCODE_BATCH):
-        found = encoder.encode([passage_text(p) for p in corpus[start : start + ENCODE_BATCH]])
-        starts = np.cumsum([0, *map(len, found)])[:-1]
-        tokens = np.concatenate(found)
-        for i, query in enumerate(asked):
-            scores[i, start : start + len(found)] = maxsim(query, tokens, starts)
+    for start in range(0, len(corpus), 256):
+        passages = encoder.encode([passage_text(p) for p in corpus[start : start + 256]])
+        starts = np.cumsum([0, *map(len, passages)])[:-1]
+        tokens = np.concatenate(passages)
+        for i, query in enumerate(queries):
+            scores[i, start : start + len(passages)] = maxsim(query, tokens, starts)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :100]
     return score_rankings([[corpus[j].id for j in row] for row in best.tolist()], rows)
 
@@ -134,18 +128,18 @@ class LateProgress:
         return min(1.0, self.seconds / (60 * settings.minutes) if settings.minutes else self.step / max(1, settings.steps))
 
 
-def maxsim_scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tensor) -> Tensor:
+def maxsim_scores(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
     """Return the mean of the best match of each query token: `(q, n, d)` against `(p, m, d)` gives `(q, p)`."""
     similar = torch.einsum("qnd,pmd->qpnm", queries, passages)
-    best = similar.masked_fill(~kept[None, :, None, :], -2.0).amax(-1)
-    weights = counted.float()
+    best = similar.masked_fill(~passage_mask[None, :, None, :], -2.0).amax(-1)
+    weights = query_mask.float()
     return (best * weights[:, None, :]).sum(-1) / weights.sum(-1)[:, None]
 
 
-def contrastive_loss(found: Tensor, own: Tensor, temperature: float) -> Tensor:
-    """Return the cross-entropy of one relevant passage a query; `own` `(q, p)` is 1 for it, -1 for other relevant ones."""
-    logits = (found / temperature).masked_fill(own < 0, -1e4)
-    return F.cross_entropy(logits, own.argmax(1))
+def contrastive_loss(scores: Tensor, relevance: Tensor, temperature: float) -> Tensor:
+    """Return the cross-entropy of one relevant passage a query; `relevance` `(q, p)` is 1 for it, -1 for other relevant ones."""
+    logits = (scores / temperature).masked_fill(relevance < 0, -1e4)
+    return F.cross_entropy(logits, relevance.argmax(1))
 
 
 class LateTrainer:
@@ -156,8 +150,9 @@ class LateTrainer:
 
     def __init__(self, base: Path, groups: list[list[RetrievalQuestion]], folder: Path, settings: LateSettings) -> None:
         self.base, self.groups, self.folder, self.settings = base, groups, folder, settings
-        asked = [(q.text, q.right, q.wrong, [q.passages[n] for n in (*q.right, *q.wrong)]) for group in groups for q in group]
-        self.started_from = {"base": weights_hash(base), "data": sha256(repr(asked).encode("utf-8", "replace")).hexdigest()[:16]}
+        questions = [(q.text, q.right, q.wrong, [q.passages[n] for n in (*q.right, *q.wrong)]) for group in groups for q in group]
+        data = sha256(repr(questions).encode("utf-8", "replace")).hexdigest()[:16]
+        self.started_from = {"base": weights_hash(base), "data": data}
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         self.vocabulary = PairTokenizer.load(base)
@@ -189,16 +184,11 @@ class LateTrainer:
 
     def run(self, report: Callable[[LateProgress], None], *, every: float = 120.0) -> LateInteractionBert:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
-        p = self.progress
-        stream = self._batches(p.step)
+        stream = self._batches(self.progress.step)
         run_steps(
-            p,
-            lambda: self._step(next(stream)),
-            done=lambda: p.share(self.settings) >= 1.0,
-            save=self.save,
-            report=report,
-            every=every,
-        )
+            self.progress, lambda: self._step(next(stream)),
+            done=lambda: self.progress.share(self.settings) >= 1.0, save=self.save, report=report, every=every,
+        )  # fmt: skip
         return self.model.eval()
 
     def _batches(self, step: int) -> Iterator[list[RetrievalQuestion]]:
@@ -215,39 +205,32 @@ class LateTrainer:
         rate = self.settings.rate * min(1.0, (self.progress.step + 1) / 20) * max(0.05, 1 - self.progress.share(self.settings))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        names: dict[str, int] = {}
         right = [draw.choice(q.right) for q in batch]
-        for name in [*right, *(n for q in batch for n in draw.sample(q.wrong, min(self.settings.hard, len(q.wrong))))]:
-            names.setdefault(name, len(names))
-        own = torch.zeros(len(batch), len(names))
+        wrong = [n for q in batch for n in draw.sample(q.wrong, min(self.settings.hard, len(q.wrong)))]
+        names = {name: column for column, name in enumerate(dict.fromkeys(right + wrong))}
+        relevance = torch.zeros(len(batch), len(names))
         for i, (question, chosen) in enumerate(zip(batch, right, strict=True)):
-            for name in question.right:
-                if name in names:
-                    own[i, names[name]] = -1
-            own[i, names[chosen]] = 1
+            relevance[i, [names[n] for n in question.right if n in names]] = -1
+            relevance[i, names[chosen]] = 1
         texts = {n: q.passages[n] for q in batch for n in (*q.right, *q.wrong)}
-        found = self._scores([q.text for q in batch], [texts[n] for n in names])
-        loss = contrastive_loss(found, own.to(self.device), self.settings.temperature)
+        queries = self._encoded([q.text for q in batch], query=True)
+        scores = maxsim_scores(*queries, *self._encoded([texts[n] for n in names], query=False))
+        loss = contrastive_loss(scores, relevance.to(self.device), self.settings.temperature)
         return optimizer_step(loss, self.model, self.optimizer)
-
-    def _scores(self, queries: list[str], passages: list[str]) -> Tensor:
-        return maxsim_scores(*self._encoded(queries, query=True), *self._encoded(passages, query=False))
 
     def _encoded(self, texts: list[str], *, query: bool) -> tuple[Tensor, Tensor]:
         """Return vectors `(texts, length, dimension)` and the mask of tokens that count; similar lengths share a batch."""
         words = self.vocabulary
-        rows = [[words.cls, *ids[: self.settings.tokens - 2], words.sep] for ids in words.pieces(texts)]
-        longest = padded_length_for(max(map(len, rows)))
+        rows = tokenize_texts(words, texts, self.settings.tokens)
+        shapes = [padded_length_for(len(row.ids)) for row in rows]
         parts, order = [], []
-        for shape in sorted({padded_length_for(len(row)) for row in rows}):
-            members = [i for i, row in enumerate(rows) if padded_length_for(len(row)) == shape]
-            ids, mask, types = (
-                t.to(self.device) for t in words.batch([EncodedPair(rows[i], len(rows[i])) for i in members], shape)
-            )
+        for shape in sorted(set(shapes)):
+            members = [i for i, padded in enumerate(shapes) if padded == shape]
+            ids, mask, types = (t.to(self.device) for t in words.batch([rows[i] for i in members], shape))
             with mixed_precision(self.device):
                 vectors = self.model(ids, mask, types).float()
             counts = mask.bool() if query else mask.bool() & ~torch.isin(ids, self.skipped)
-            parts.append((F.pad(vectors, (0, 0, 0, longest - shape)), F.pad(counts, (0, longest - shape))))
+            parts.append((F.pad(vectors, (0, 0, 0, max(shapes) - shape)), F.pad(counts, (0, max(shapes) - shape))))
             order += members
         back = torch.tensor(order).argsort()
         return torch.cat([v for v, _ in parts])[back], torch.cat([c for _, c in parts])[back]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -10,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from knowhalu.encoder.change import merge, read_change, write_change
 from knowhalu.encoder.device import mixed_precision
 from knowhalu.encoder.verifier import PairTokenizer, Verifier, load_for_training
 from knowhalu.errors import ResumeError
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.training.batches import TrainingBatch, prefetch, training_batches
-from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
-from knowhalu.training.data_files import hash_training_files
-from knowhalu.training.leakage import Leakage
-from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups, span_loss
+from knowhalu.training.batches import UNKNOWN_TARGET, TrainingBatch, prefetch, training_batches
+from knowhalu.training.checkpoint import Checkpoint, optimizer_step, run_steps, write_checkpoint
+from knowhalu.training.data_files import Leakage, hash_training_files
+from knowhalu.training.examples import UNSUPPORTED
 from knowhalu.training.recipes import Recipe, choose_recipes, locate_file
+
+_LAYER = re.compile(r"encoder\.(?:.+\.)?layers?\.(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,13 @@ class TrainSettings:
     mined: tuple[str, ...] = ()
     added: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """Return the recipes that are drawn from; raises InputError for an unknown name in `without`."""
+        return choose_recipes(
+            unlicensed=self.unlicensed, without=self.without, mined=self.mined, added=self.added, portion=self.portion
+        )
+
 
 @dataclass
 class TrainProgress:
@@ -85,6 +96,57 @@ def learning_rate(share: float, settings: TrainSettings, fresh: float = 0.0) -> 
     return min(rate, settings.rate * max(settings.floor, (1 - share) / (1 - settings.warmup)))
 
 
+def class_loss(
+    logits: Tensor, targets: Tensor, soft: Tensor | None = None, *, smoothing: float = 0.0, focus: float = 0.0
+) -> Tensor:
+    """Return the cross-entropy; an UNSUPPORTED target is met by contradicted and neutral together.
+
+    `smoothing` spreads that share of the target over all three classes; `focus` weights an example by (1 - p)^focus, where p is
+    the probability of its target (focal loss, Lin et al. 2017). Where `soft` `(rows, 3)` is not NaN, half of the loss is the
+    cross-entropy with those probabilities (distillation, Hinton et al. 2015).
+    """
+    logp = F.log_softmax(logits.float(), dim=-1)
+    known = logp.gather(1, targets.clamp(max=2)[:, None]).squeeze(1)
+    either = torch.logsumexp(logp[:, 1:], dim=-1)
+    met = torch.where(targets == UNSUPPORTED, either, known)
+    loss = -(1 - smoothing) * met - smoothing * logp.mean(-1)
+    if focus:
+        loss = loss * (1 - met.exp()).clamp(min=1e-6) ** focus  # at 0 a power below 1 has no slope
+    if soft is not None:
+        known_view = ~soft[:, 0].isnan()
+        view = -(soft.nan_to_num() * logp).sum(-1)
+        loss = torch.where(known_view, 0.5 * (loss + view), loss)
+    return loss.mean()
+
+
+def span_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the binary cross-entropy over the labelled tokens; 0 where there is none."""
+    known = targets != UNKNOWN_TARGET
+    each = F.binary_cross_entropy_with_logits(logits.float(), targets.clamp(min=0), reduction="none")
+    return (each * known).sum() / known.sum().clamp(min=1)
+
+
+def parameter_groups(model: nn.Module, *, rate: float, weight_decay: float, layer_decay: float) -> list[dict[str, object]]:
+    """Group the trained weights for an optimizer: vectors are not decayed, and lower layers have smaller rates.
+
+    The rate of each layer is `layer_decay` times that of the layer above it; the heads have the full rate.
+    """
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    top = max((int(m.group(1)) for n, _ in named if (m := _LAYER.match(n))), default=-1)
+    kinds: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, weight in named:
+        factor = layer_decay ** _depth(name, top)
+        kinds.setdefault((factor, weight_decay if weight.ndim > 1 else 0.0), []).append(weight)
+    return [{"params": p, "weight_decay": d, "factor": f, "lr": rate * f} for (f, d), p in kinds.items()]
+
+
+def _depth(name: str, top: int) -> int:
+    """Return the number of layers above a weight: 0 for the heads, 1 for the top layer, all and one for the embeddings."""
+    if match := _LAYER.match(name):
+        return top - int(match.group(1)) + 1
+    return top + 2 if name.startswith("encoder.") else 0
+
+
 class Trainer:
     """One training run in a folder: `run()` starts it or resumes it.
 
@@ -97,8 +159,8 @@ class Trainer:
         self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None, *,
         rank: int = 0, continue_from: Path | None = None, weights_from: Path | None = None,
     ) -> None:  # fmt: skip
-        self.base, self.rank = base, rank
-        self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
+        self.base, self.rank, self.data, self.folder = base, rank, data, folder
+        self.settings, self.leakage, self.recipes = settings, leakage, settings.recipes
         self.started_from = {
             "base": weights_hash(base),
             "data": hash_training_files({locate_file(f, data) for r in self.recipes for f in (r.file, *r.texts)}),
@@ -125,20 +187,13 @@ class Trainer:
         elif weights_from is not None:
             self.model.load_state_dict(merge(base, weights_from).state_dict())
 
-    @property
-    def recipes(self) -> tuple[Recipe, ...]:
-        """Return the recipes of this run."""
-        s = self.settings
-        return choose_recipes(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
-
     def run(self, report: Callable[[TrainProgress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds and a change every `changes` seconds."""
-        p = self.progress
-        s = self.settings
-        start = (p.pool, p.index)
+        p, s = self.progress, self.settings
         batches = training_batches(
-            self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long
-        )
+            self.data, self.vocabulary, s.seed,
+            start=(p.pool, p.index), recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long,
+        )  # fmt: skip
         with closing(prefetch(batches)) as stream:
 
             def step() -> float:

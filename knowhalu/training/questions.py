@@ -51,20 +51,20 @@ def ask_detail(document: str, rng: random.Random) -> DetailQuestion | None:
 def detail_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Make a question on a name or number of a document; the answer is that detail, or another of the same or another kind."""
     document = detokenize(text_of(row))
-    made = ask_detail(document, rng)
-    if made is None:
+    detail = ask_detail(document, rng)
+    if detail is None:
         return own_sentence_example(row, other, rng)
     roll = rng.random()
-    if roll < 0.4 and made.alike:
-        answer = rng.choice(made.alike)
-        target = UNSUPPORTED if made.kind == "who or what" else CONTRADICTED
-        return TrainingExample(document, made.question, answer, target, ((0, len(answer)),))
-    if roll < 0.5 and made.unlike:
-        return TrainingExample(document, made.question, rng.choice(made.unlike), NEUTRAL)
+    if roll < 0.4 and detail.alike:
+        answer = rng.choice(detail.alike)
+        target = UNSUPPORTED if detail.kind == "who or what" else CONTRADICTED
+        return TrainingExample(document, detail.question, answer, target, ((0, len(answer)),))
+    if roll < 0.5 and detail.unlike:
+        return TrainingExample(document, detail.question, rng.choice(detail.unlike), NEUTRAL)
     if roll < 0.6 and len(sentences(document)) > 1:
-        rest = " ".join(s.text for s in sentences(document) if made.right not in s.text)
-        return TrainingExample(rest or detokenize(text_of(other)), made.question, made.right, NEUTRAL)
-    return TrainingExample(document, made.question, made.sentence if rng.random() < 0.15 else made.right, SUPPORTED)
+        rest = " ".join(s.text for s in sentences(document) if detail.right not in s.text)
+        return TrainingExample(rest or detokenize(text_of(other)), detail.question, detail.right, NEUTRAL)
+    return TrainingExample(document, detail.question, detail.sentence if rng.random() < 0.15 else detail.right, SUPPORTED)
 
 
 _CATEGORIES = {
@@ -106,37 +106,38 @@ _REPEATS = ("{}.", "The question of {} is a good one.", "{}, as the question say
 _NEGATIONS = ("It was not {}.", "Not {}.", "It is not {}, at any rate.", "Certainly not {}.", "{} is not the answer.")
 
 
-def name_category(made: DetailQuestion, rng: random.Random) -> str:
+def name_category(detail: DetailQuestion, rng: random.Random) -> str:
     """Answer with a category instead of an instance."""
-    text = rng.choice(_LEADS) + rng.choice(_CATEGORIES[made.kind])
+    text = rng.choice(_LEADS) + rng.choice(_CATEGORIES[detail.kind])
     return text[:1].upper() + text[1:] + ("." if rng.random() < 0.5 else "")
 
 
-def repeat_question(made: DetailQuestion, rng: random.Random) -> str:
+def repeat_question(detail: DetailQuestion, rng: random.Random) -> str:
     """Repeat the question as if it were an answer."""
-    plain = re.sub(rf"\b{made.kind}\b", rng.choice(("someone", "something", "that", "a certain one")), made.question.rstrip("?"))
+    vague = rng.choice(("someone", "something", "that", "a certain one"))
+    plain = re.sub(rf"\b{detail.kind}\b", vague, detail.question.rstrip("?"))
     return rng.choice(_REPEATS).format(plain[:1].lower() + plain[1:] if rng.random() < 0.5 else plain)
 
 
-def answer_other_question(made: DetailQuestion, rng: random.Random) -> str:
+def answer_other_question(detail: DetailQuestion, rng: random.Random) -> str:
     """Answer a neighbouring question: another sentence of the text, or a detail of another kind."""
-    others = [s.text for s in sentences(made.document) if s.text != made.sentence and made.right not in s.text]
-    if made.unlike and (not others or rng.random() < 0.5):
-        return rng.choice(made.unlike)
+    others = [s.text for s in sentences(detail.document) if s.text != detail.sentence and detail.right not in s.text]
+    if detail.unlike and (not others or rng.random() < 0.5):
+        return rng.choice(detail.unlike)
     return rephrase(rng.choice(others), rng) if others else rng.choice(_GENERAL)
 
 
-def negate_answer(made: DetailQuestion, rng: random.Random) -> str:
+def negate_answer(detail: DetailQuestion, rng: random.Random) -> str:
     """Answer with a negation."""
-    return rng.choice(_NEGATIONS).format(rng.choice(made.alike or made.unlike or ("that",)))
+    return rng.choice(_NEGATIONS).format(rng.choice(detail.alike or detail.unlike or ("that",)))
 
 
-def overgeneralise(made: DetailQuestion, rng: random.Random) -> str:
+def overgeneralise(detail: DetailQuestion, rng: random.Random) -> str:
     """Answer with a generality that is true of nearly everything."""
     return rng.choice(_GENERAL)
 
 
-def refuse_answer(made: DetailQuestion, rng: random.Random) -> str:
+def refuse_answer(detail: DetailQuestion, rng: random.Random) -> str:
     """Decline to answer."""
     return rng.choice(_REFUSALS)
 
@@ -153,12 +154,12 @@ EVASIONS: tuple[Callable[[DetailQuestion, random.Random], str], ...] = (
 
 def evasion_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Answer a made question or evade it, without a source: a wrong answer of the right kind counts as on target."""
-    made = ask_detail(detokenize(text_of(row)), rng)
-    if made is None:
+    detail = ask_detail(detokenize(text_of(row)), rng)
+    if detail is None:
         return own_sentence_example(row, other, rng)
     if rng.random() < 0.5:
-        answer = rng.choice(made.alike) if made.alike and rng.random() < 0.5 else made.right
+        answer = rng.choice(detail.alike) if detail.alike and rng.random() < 0.5 else detail.right
         lead = rng.choice(_LEADS) if rng.random() < 0.5 else ""
-        whole = made.sentence if answer == made.right and rng.random() < 0.25 else f"{lead}{answer}{'.' if lead else ''}"
-        return TrainingExample("", made.question, whole, SUPPORTED)
-    return TrainingExample("", made.question, rng.choice(EVASIONS)(made, rng), NEUTRAL)
+        whole = detail.sentence if answer == detail.right and rng.random() < 0.25 else f"{lead}{answer}{'.' if lead else ''}"
+        return TrainingExample("", detail.question, whole, SUPPORTED)
+    return TrainingExample("", detail.question, rng.choice(EVASIONS)(detail, rng), NEUTRAL)

@@ -4,35 +4,32 @@ Files are streamed repeatedly through a shuffle buffer; a seed determines the dr
 """
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knowhalu.errors import InputError
-from knowhalu.training.data_files import TrainingRow, is_held_out, is_in_portion, read_training_rows, text_of
+from knowhalu.training.data_files import Leakage, TrainingRow, is_held_out, is_in_portion, join_texts, read_training_rows, text_of
 from knowhalu.training.examples import (
     TARGETS,
     TrainingExample,
+    delivery_example,
     fever_example,
     labelled_example,
     mined_example,
     own_sentence_example,
-    summary_example,
-    user_example,
-)
-from knowhalu.training.leakage import Leakage
-from knowhalu.training.questions import detail_example, evasion_example
-from knowhalu.training.scenarios import scenario_example
-from knowhalu.training.subjects import exchanged_subject_example, followed_sentence_example
-from knowhalu.training.written import (
-    delivery_example,
-    join_texts,
     passage_answer,
     passage_claim,
+    summary_example,
+    user_example,
     wice_claim,
     written_answer,
     written_claim,
 )
+from knowhalu.training.questions import detail_example, evasion_example
+from knowhalu.training.scenarios import scenario_example
+from knowhalu.training.subjects import exchanged_subject_example, followed_sentence_example
 
 ExampleMaker = Callable[[TrainingRow, TrainingRow, random.Random], TrainingExample]
 
@@ -135,16 +132,19 @@ def choose_recipes(
         raise InputError(
             f"there is no recipe {sorted(unknown)[0]!r} to leave out; the recipes are: {', '.join(r.name for r in every)}"
         )
-    kept = tuple(replace(r, portion=portion) for r in every if r.name not in without)
-    share = 0.1 * sum(r.share for r in kept)
-    kept += tuple(Recipe(f"mined: {Path(f).name}", f, (), mined_example, share, "of its sources") for f in mined)
+    recipes = tuple(replace(r, portion=portion) for r in every if r.name not in without)
+    share = 0.1 * sum(r.share for r in recipes)
+    recipes += tuple(Recipe(f"mined: {Path(f).name}", f, (), mined_example, share, "of its sources") for f in mined)
     rest = 1 - sum(share for _, share in added)
     if rest <= 0:
         raise InputError("the added files take all draws; give shares whose sum is below 1")
-    whole = sum(r.share for r in kept) / rest
-    return kept + tuple(
+    whole = sum(r.share for r in recipes) / rest
+    return recipes + tuple(
         Recipe(f"added: {Path(f).name}", f, (), user_example, share * whole, "of whoever gave it") for f, share in added
     )
+
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_added(path: Path) -> None:
@@ -156,17 +156,10 @@ def check_added(path: Path) -> None:
         if not whole or not isinstance(row.get("question") or "", str):
             needs = f'"source", "claim" and "label" ({", ".join(TARGETS)}), and may have "question"'
             raise InputError(f"{path}:{number}: a training row needs {needs}")
-        if not all(_is_text(str(t)) for t in (*texts, row.get("question") or "")):
+        if any(LONE_SURROGATE.search(str(t)) for t in (*texts, row.get("question") or "")):
             raise InputError(f"{path}:{number}: a text holds half a character (a lone surrogate); write the file as UTF-8")
     if not number:
         raise InputError(f"{path}: there are no rows to train on")
-
-
-def _is_text(text: str) -> bool:
-    try:
-        return bool(text.encode() or True)
-    except UnicodeEncodeError:
-        return False
 
 
 def locate_file(file: str, folder: Path) -> Path:

@@ -5,13 +5,13 @@ import re
 
 from knowhalu.text.sentences import sentences
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.edits import detokenize, find_details, random_edit, rephrase
+from knowhalu.training.edits import detokenize, find_details, rephrase
 from knowhalu.training.examples import (
     NEUTRAL,
     SUPPORTED,
     UNSUPPORTED,
     TrainingExample,
-    falsify_example,
+    edit_example,
     own_sentence_example,
 )
 
@@ -43,9 +43,7 @@ def followed_sentence_example(row: TrainingRow, other: TrainingRow, rng: random.
         kept = [p for p in pieces[: i + 3] if p != pieces[i]]
         return TrainingExample(" ".join(kept), pieces[i - 1], claim, NEUTRAL)
     example = TrainingExample(premise, pieces[i - 1], claim, SUPPORTED)
-    if roll < 0.65 and (changed := random_edit(claim, rng, find_details(document))) is not None:
-        return falsify_example(example, changed)
-    return example
+    return edit_example(example, find_details(document), rng) if roll < 0.65 else example
 
 
 def exchanged_subject_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:

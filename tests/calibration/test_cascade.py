@@ -10,9 +10,9 @@ from knowhalu.calibration.measures import error_rate_upper_limit, is_error_rate_
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Predictions
-from knowhalu.methods.baselines.lexical import LexicalBaseline, LexicalRules
-from knowhalu.methods.baselines.options import LexicalOptions
-from knowhalu.methods.cascade import Cascade, CascadeOptions
+from knowhalu.methods.baselines.rules import LexicalBaseline
+from knowhalu.methods.cascade import Cascade
+from knowhalu.methods.options import CascadeOptions, LexicalOptions
 from knowhalu.results import Verdict
 from knowhalu.types import Label, Sample, Task
 
@@ -37,7 +37,7 @@ class Says:
 
 
 def run(samples, rules, with_llm, **options):
-    stages = {"rules": LexicalBaseline(LexicalRules(), LexicalOptions(rules=rules)), "encoder": Says("encoder")}
+    stages = {"rules": LexicalBaseline(LexicalOptions(rules=rules)), "encoder": Says("encoder")}
     stages |= {"llm": Says("llm")} if with_llm else {}
     return list(Engine(Cascade(stages, CascadeOptions(**options)), Backends()).run(samples))
 

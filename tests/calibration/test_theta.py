@@ -9,8 +9,8 @@ from knowhalu.calibration.tunable import hallucination_probabilities, read_tunab
 from knowhalu.errors import InputError
 from knowhalu.methods.common.combine import CombinationCalibration, hallucination_probability
 from knowhalu.methods.common.verdict import NO_EVIDENCE
-from knowhalu.methods.factored.options import FactoredOptions
-from knowhalu.methods.factored.verdict import ClaimJudgment, SentenceJudgment, combine_claims
+from knowhalu.methods.factored.method import ClaimJudgment, SentenceJudgment, combine_claims
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.text.sentences import Span
 from knowhalu.types import Claim, Judgment, Label, Sample
 

@@ -9,7 +9,7 @@ from knowhalu.calibration.two_forms import QUANTILES, make_tunable_forms, read_t
 from knowhalu.errors import InputError
 from knowhalu.methods.common.combine import Thresholds, aggregate_judgments
 from knowhalu.methods.common.verdict import combine_segments, resolve_inconclusive, text_probability
-from knowhalu.training.judgment import average_accuracy
+from knowhalu.training.fitting import average_accuracy
 from knowhalu.types import Judgment, Label, Sample, Task
 from tests.support.stored_runs import STRUCTURED, UNSTRUCTURED, fields_of, judgment, segment
 

@@ -24,7 +24,7 @@ def test_outcomes_go_to_the_file_and_the_summary_to_the_screen(knowhalu, source,
     lines = (tmp_path / "new/out.jsonl").read_text().splitlines()
     assert [parse_outcome(line).id for line in lines[1:]] == ["line-1", "line-2", "line-3", "line-4"]
     for part in ("4 samples", "INCORRECT", "50.0%", "1 x judge: the reply has no label", "TPR", "100.0%", "length alone",
-                 "an upper bound of what length gives", "1 samples without a verdict are not in this score"):  # fmt: skip
+                 "an upper bound of what length gives", "1 sample without a verdict is not in this score"):  # fmt: skip
         assert part in result.stdout
     assert "4 of 4 (100.0%)" in result.stderr
     assert "\x1b" not in result.output
@@ -41,7 +41,7 @@ def test_a_second_run_continues_and_a_restart_starts_over(knowhalu, source, tmp_
 def test_the_reply_cache_can_be_left_out(knowhalu, source, monkeypatch):
     seen = []
     monkeypatch.setattr("knowhalu.batch.detect", lambda checker, *rest, **options: seen.append(checker.settings.llm.cache))
-    monkeypatch.setattr("knowhalu.cli.detect.show_summary", lambda *given: None)
+    monkeypatch.setattr("knowhalu.cli.check.show_summary", lambda *given: None)
     for options in ((), ("--no-cache",)):
         knowhalu("detect", source, "-o", "out.jsonl", *options)
     assert seen == [True, False]

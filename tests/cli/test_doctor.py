@@ -9,11 +9,13 @@ import pytest
 import knowhalu.build  # noqa: F401 - takes the packaged folder before a test puts another in its place
 from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
+from knowhalu.index.build import build_index
 from knowhalu.llm.options import LLMOptions
 from knowhalu.profiles import load_settings
 from knowhalu.settings import Settings
 from tests.support.fake_server import FakeServer, running
 from tests.support.hanging import HANG
+from tests.support.indexing import WordEmbedder, records
 from tests.support.server_faults import never
 
 
@@ -120,6 +122,19 @@ def test_a_server_that_answers_is_described(kind, name):
     assert (found.good, found.text) == (True, f"{server.url} is {name} with tiny; tiny is used")
 
 
+def test_passwords_of_servers_are_not_printed(monkeypatch):
+    with running(FakeServer()) as server:
+        found = ask_server(server.url.replace("://", "://me:secret@"))
+        assert (found.good, found.text.partition(" ")[0]) == (True, server.url)
+        server.strike("", never, forever=True)
+        with monkeypatch.context() as patch:
+            patch.setattr("knowhalu.cli.doctor.SERVER_SECONDS", 0.2)
+            silent = ask_server(server.url.replace("://", "://me:secret@"))
+    assert "no reply" in silent.text and "secret" not in silent.text
+    options = ["retrieval.mode=http", "retrieval.url=http://me:secret@host"]
+    assert not [f for f in examine_installation(load_settings(pairs=options)) if "secret" in f.text]
+
+
 def test_a_model_missing_from_the_servers_list_is_reported():
     with running(FakeServer(names=["tiny", "small"])) as server:
         found, unsaid = ask_server(server.url, model="large"), ask_server(server.url)
@@ -156,3 +171,10 @@ def test_every_setting_is_printed_with_its_description():
             assert name in text
             assert (field.description or "") in text
     assert tomllib.loads(text)["engine"]["batch"] == 64
+
+
+def test_an_index_of_one_document_is_counted_in_the_singular(tmp_path, monkeypatch):
+    build_index(records({"only": "It is one sentence."}), tmp_path / "index", WordEmbedder())
+    settings = load_settings(pairs=[f"retrieval.index={tmp_path / 'index'}"])
+    (found,) = [f for f in examine_installation(settings) if f.name == "index" and str(tmp_path) in f.text]
+    assert "(1 passage of 1 document, embedder " in found.text

@@ -7,12 +7,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from knowhalu import server as server_module
 from knowhalu.cli.index import index
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.http import HttpRetriever
-from knowhalu.server import search as server_module
 from knowhalu.text.sentences import sanitize
 from tests.support.indexing import FACTS, WordEmbedder
 from tests.support.searching import WordVectors
@@ -26,7 +26,7 @@ def run(*arguments):
 
 @pytest.fixture
 def tokens(monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name, **options: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name, **options: WordVectors())
 
 
 def test_extend_then_search_by_words_and_tokens(folder, tokens):
@@ -75,7 +75,7 @@ def test_serve_answers_searches_until_it_is_stopped(folder, monkeypatch):
 
 
 def test_a_change_updates_bm25_and_reports_the_outdated_late_part(folder, tokens, tmp_path, monkeypatch):
-    monkeypatch.setattr("knowhalu.cli.index_options.load_index_embedder", lambda *given, **options: WordEmbedder())
+    monkeypatch.setattr("knowhalu.cli.index.load_index_embedder", lambda *given, **options: WordEmbedder())
     run("extend", folder, "--lexical", "--late")
     shown = run("info", folder)
     assert "lexical    up to date" in shown and "late       up to date" in shown and "words 16" in shown

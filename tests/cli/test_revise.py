@@ -7,8 +7,8 @@ import pytest
 from knowhalu.api import Reviser
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.io.outcomes import parse_revision
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.guarded import GuardedRevision
-from knowhalu.methods.revise.options import ReviseOptions
 from tests.support.revising import Detector, Writer
 
 WRITER = Writer({"Mars is wrong.": ["Mars is far."]})

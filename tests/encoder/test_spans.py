@@ -7,8 +7,14 @@ import torch
 
 from knowhalu.encoder.backend import EncoderBackend, ScoreCache
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.spans import DEFAULT_THRESHOLD, read_span_threshold, unsupported_spans, unsupported_word_probabilities
-from knowhalu.encoder.verifier import PairTokenizer, Verifier
+from knowhalu.encoder.verifier import (
+    DEFAULT_THRESHOLD,
+    PairTokenizer,
+    Verifier,
+    read_span_threshold,
+    unsupported_spans,
+    unsupported_word_probabilities,
+)
 from knowhalu.errors import ModelError
 from knowhalu.io.fitted_files import weights_hash
 from knowhalu.requests import Entail, EntailmentPair, TagSpans

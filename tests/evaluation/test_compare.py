@@ -219,3 +219,10 @@ def test_invalid_spans_are_refused_before_any_check(job, tmp_path):
     with pytest.raises(InputError, match=r"in.jsonl, sample 'r2', field 'meta.spans'"):
         job(LENGTH, rows=[{**r, **({"meta": {"spans": [[0, 999]]}} if r["id"] == "r2" else {})} for r in ROWS])
     assert not (tmp_path / "out").exists()
+
+
+def test_a_password_in_the_settings_of_a_method_is_not_stored(job, tmp_path):
+    comparison = job("short=trivial-length[threshold=3,retrieval.mode=http,retrieval.url=http://me:secret@host]")
+    write_results(comparison, tmp_path / "out")
+    files = [path.read_text() for path in (tmp_path / "out").iterdir() if path.is_file()]
+    assert files and any("http://host" in text for text in files) and not any("secret" in text for text in files)

@@ -11,7 +11,7 @@ from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
 from knowhalu.evaluation.dataset import FitSource, evaluate_dataset
 from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.result_tables import as_json, as_markdown, write_results
-from knowhalu.methods.baselines.trivial import TrivialBaseline
+from knowhalu.methods.baselines.rules import TrivialBaseline
 from tests.datasets.test_forms import CLAIM
 
 SHORT = "short=trivial-length[threshold=3]"

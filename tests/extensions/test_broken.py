@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from knowhalu.build import build_method
+from knowhalu.build import build_engine, build_method, fingerprint, llm_identity
 from knowhalu.calibration.run_settings import stored_run_settings
 from knowhalu.datasets.catalog import dataset_card
 from knowhalu.encoder.options import EncoderOptions, verifier_folder
@@ -72,6 +72,56 @@ def test_name_that_two_packages_have_is_refused(broken):
     forget_extensions()
     with pytest.raises(SettingsError, match="the packages broken-checks and other-checks each have a method 'bare'"):
         method_card("bare")
+
+
+FAILING = """
+from knowhalu.extend import LLMBackend, Method, RetrieverBackend
+
+class Failing:
+    def __init__(self, *given, **options):
+        raise ValueError("no server at http://me:secret@host")
+
+class FailingMethod(Failing, Method): name = "failing-method"
+class FailingLLM(Failing, LLMBackend):
+    name = "failing-llm"
+    async def answer(self, request): ...
+class FailingRetriever(Failing, RetrieverBackend): name = "failing-retriever"
+class Refusing(Method):
+    name = "refusing"
+    def __init__(self, *given, **options):
+        from knowhalu.errors import SettingsError
+        raise SettingsError("refusing.key is missing. Set it")
+"""
+
+
+@pytest.mark.parametrize(
+    ("pair", "kind", "make"),
+    [
+        ("method=failing-method", "method 'failing-method'", build_engine),
+        ("llm.backend=failing-llm", "LLM backend 'failing-llm'", build_engine),
+        ("llm.backend=failing-llm", "LLM backend 'failing-llm'", llm_identity),
+        ("retrieval.mode=failing-retriever", "retriever 'failing-retriever'", build_engine),
+        ("retrieval.mode=failing-retriever", "retriever 'failing-retriever'", fingerprint),
+    ],
+)
+def test_an_exception_in_init_names_the_extension_its_package_and_the_cause(broken, pair, kind, make):
+    (broken / "failing_checks.py").write_text(FAILING)
+    with (broken / "broken_checks-2.0.dist-info/entry_points.txt").open("a") as file:
+        file.write("[knowhalu.llms]\nfailing-llm = failing_checks:FailingLLM\n")
+        file.write("[knowhalu.retrievers]\nfailing-retriever = failing_checks:FailingRetriever\n")
+        file.write("[knowhalu.methods]\nfailing-method = failing_checks:FailingMethod\n")
+    forget_extensions()
+    reasoner = "reasoner=llm" if "llm" in pair else "reasoner=encoder"
+    with pytest.raises(SettingsError) as caught:
+        make(load_settings(pairs=[pair, reasoner]))
+    cause = "cannot be made (ValueError: no server at http://host)"
+    assert str(caught.value).startswith(f"the {kind} of the installed package 'broken-checks' {cause}. Check its settings, ")
+
+
+def test_an_error_that_an_extension_raises_on_purpose_is_shown_as_it_is(broken):
+    (broken / "failing_checks.py").write_text(FAILING)
+    with pytest.raises(SettingsError, match=r"^refusing.key is missing. Set it$"):
+        build_method(load_settings(pairs=['method="failing_checks:Refusing"']))
 
 
 def test_verifier_that_is_no_path_is_refused(broken):

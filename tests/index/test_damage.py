@@ -15,8 +15,8 @@ import pytest
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.build import build_index
 from knowhalu.index.container import HEAD_BYTES, SPARE_OPEN_FILES, SectionFile, make_head
-from knowhalu.index.manifest import MANIFEST_FILE, Chunking, Manifest, describe_file, read_manifest
-from knowhalu.index.open import read_index_info, verify_index
+from knowhalu.index.extension import verify_index
+from knowhalu.index.manifest import MANIFEST_FILE, Chunking, Manifest, describe_file, read_index_info, read_manifest
 from knowhalu.index.update import delete_documents
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder, records

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.build import build_index
 from knowhalu.index.compact import compact_index
 from knowhalu.index.extension import (
@@ -19,13 +18,13 @@ from knowhalu.index.extension import (
     open_parts,
     open_stored_passages,
     part_states,
+    verify_index,
 )
 from knowhalu.index.late_part import build_late_part, is_late_part_current
-from knowhalu.index.open import verify_index
 from knowhalu.index.transaction import lock_index
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.sources import SourceRecord
-from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part
 from tests.support.indexing import FACTS, WordEmbedder, records
 from tests.support.searching import WordVectors, facts
 

@@ -8,8 +8,8 @@ import pytest
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.build import build_index
-from knowhalu.index.manifest import Chunking
-from knowhalu.index.open import read_index_info, verify_index
+from knowhalu.index.extension import verify_index
+from knowhalu.index.manifest import Chunking, read_index_info
 from knowhalu.index.update import add_documents
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex

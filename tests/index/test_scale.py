@@ -8,13 +8,12 @@ import pytest
 
 from knowhalu.errors import MissingExtra, ModelError, SettingsError
 from knowhalu.index import faiss_file as faiss_search
-from knowhalu.index.build import build_index
+from knowhalu.index.build import BuildProgress, build_index
 from knowhalu.index.container import ShardVectors
 from knowhalu.index.embedding import RayEmbeddingStage
+from knowhalu.index.extension import verify_index
 from knowhalu.index.faiss_file import choose_factory, default_parameters, parse_parameters
 from knowhalu.index.manifest import Chunking, SearchParameters
-from knowhalu.index.open import verify_index
-from knowhalu.index.progress import BuildProgress
 from knowhalu.index.sharding import group_into_windows
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io import keys

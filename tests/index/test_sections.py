@@ -4,8 +4,8 @@ from pathlib import Path
 
 from knowhalu.index.build import build_index
 from knowhalu.index.compact import compact_index
+from knowhalu.index.extension import verify_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.open import verify_index
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.records import Heading
 from knowhalu.ingest.sources import SourceRecord

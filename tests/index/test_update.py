@@ -9,16 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.errors import IndexFormatError, InputError
-from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.build import build_index
 from knowhalu.index.compact import compact_index
-from knowhalu.index.extension import extend_index, open_stored_passages
-from knowhalu.index.manifest import Chunking, SearchParameters
-from knowhalu.index.open import read_index_info, verify_index
+from knowhalu.index.extension import extend_index, open_stored_passages, verify_index
+from knowhalu.index.manifest import Chunking, SearchParameters, read_index_info
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.records import Heading
 from knowhalu.ingest.sources import DocumentReader, SourceRecord
-from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder, records
 

@@ -216,3 +216,14 @@ def test_ctrl_c_during_a_check_ends_the_run_cleanly():
     assert checker.method.heard.is_set()
     assert not checker.method.thread.is_alive()
     assert [o.id for o in checker.stream(samples)] == [s.id for s in samples]
+
+
+def test_a_file_that_an_older_version_wrote_with_a_password_is_continued(tmp_path):
+    settings = '{"retrieval":{"url":"http://%shost:1"}}'
+    with OutcomeJournal(tmp_path / "out.jsonl", {"settings": settings % "me:secret@"}) as journal:
+        journal.append('{"id":"a"}')
+    with OutcomeJournal(tmp_path / "out.jsonl", {"settings": settings % ""}) as journal:
+        assert [entry.fields["id"] for entry in journal.entries()] == ["a"]
+    with pytest.raises(ResumeError, match=r"settings.retrieval.url was http://host:1, is http://other:1") as caught:
+        OutcomeJournal(tmp_path / "out.jsonl", {"settings": settings.replace("host", "other") % ""})
+    assert "secret" not in str(caught.value)

@@ -4,7 +4,7 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.options import BaselineOptions
+from knowhalu.methods.options import BaselineOptions
 from knowhalu.registry import METHODS
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import Settings

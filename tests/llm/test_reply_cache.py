@@ -9,11 +9,11 @@ from knowhalu.build import build_engine
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import BackendError
 from knowhalu.llm.reply_cache import with_reply_cache
-from knowhalu.methods.baselines.selfcheck import generate_choice
+from knowhalu.methods.common.labels import LabelScheme, generate_label
 from knowhalu.requests import Completion, Generate
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import Settings
-from knowhalu.types import Sample, Task
+from knowhalu.types import Label, Sample, Task
 from tests.support.memory_models import REPLY, REQUEST, Model, answer, ask
 
 
@@ -157,8 +157,15 @@ class Choosing(Twice):
     """A method that has the model choose."""
 
     def check(self, sample):
-        choice = yield from generate_choice(Generate(sample.response), ("Yes", "No"), "choose")
-        verdict = {"label": "CORRECT", "hallucinated": False, "kind": None, "probability": 0.0, "reason": choice}
+        scheme = LabelScheme({"Yes": Label.CORRECT, "No": Label.INCORRECT})
+        label, _ = yield from generate_label(Generate(sample.response), "\n", scheme)
+        verdict = {
+            "label": "CORRECT",
+            "hallucinated": False,
+            "kind": None,
+            "probability": 0.0,
+            "reason": "Yes" if label is Label.CORRECT else "No",
+        }
         return Verdict(id=sample.id, task=Task.CLAIM, method="twice", **verdict)
 
 

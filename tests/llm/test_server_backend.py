@@ -6,9 +6,8 @@ import pytest
 
 from knowhalu.errors import BackendError, ReplyError, SettingsError
 from knowhalu.io import http
-from knowhalu.llm.client import read_api_key
+from knowhalu.llm.client import error_text, read_api_key
 from knowhalu.llm.options import LLMOptions
-from knowhalu.llm.parse import error_text
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
 from tests.support.fake_server import FakeServer, running

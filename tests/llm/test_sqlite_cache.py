@@ -8,8 +8,7 @@ import pytest
 
 from knowhalu.errors import BackendError, SettingsError
 from knowhalu.llm.options import LLMOptions
-from knowhalu.llm.reply_cache import with_reply_cache
-from knowhalu.llm.sqlite_cache import SQLiteCache, default_cache_folder
+from knowhalu.llm.reply_cache import SQLiteCache, default_cache_folder, with_reply_cache
 from knowhalu.requests import Generate
 from tests.support.memory_models import REPLY, REQUEST, Model, ask, write_many
 

@@ -15,8 +15,8 @@ BANNED = re.compile(
 CLEAN = ("knowhalu/cli", "knowhalu/training", "scripts", "demo", "docs", "tests/cli", "tests/training", "tests/meta")
 """The rooms that are held to it. The message of a failure lists what is left in the others."""
 EXCEPTIONS = {
-    "docs/example_report.md", "tests/meta/test_words.py", "knowhalu/cli/check.py", "knowhalu/cli/detect.py",
-    "knowhalu/cli/revise.py", "knowhalu/cli/show.py", "knowhalu/cli/serve.py", "tests/cli/test_revise.py",
+    "docs/example_report.md", "tests/meta/test_words.py", "knowhalu/cli/check.py", "knowhalu/cli/show.py",
+    "knowhalu/cli/serve.py", "tests/cli/test_revise.py",
 }  # fmt: skip
 """A generated page, this list itself, and files that are still to be cleaned."""
 

@@ -5,9 +5,9 @@ import pytest
 from knowhalu.build import build_method, fingerprint, reasoners_of
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import SettingsError, StageError
-from knowhalu.methods.baselines.lexical import LexicalBaseline, LexicalRules
-from knowhalu.methods.baselines.options import LexicalOptions
-from knowhalu.methods.cascade import Cascade, CascadeOptions
+from knowhalu.methods.baselines.rules import LexicalBaseline
+from knowhalu.methods.cascade import Cascade
+from knowhalu.methods.options import CascadeOptions, LexicalOptions
 from knowhalu.profiles import load_settings
 from knowhalu.requests import Entail, EntailmentPair, Generate
 from knowhalu.results import Failure, Verdict
@@ -161,7 +161,7 @@ MILL = "The mill at Penmor stood until 3 May 1902. Mara Quill owned it for 12 ye
     ],
 )
 def test_rules_decide_by_words_alone(response, rules, found):
-    method = LexicalBaseline(LexicalRules(), LexicalOptions(rules=rules))
+    method = LexicalBaseline(LexicalOptions(rules=rules))
     (verdict,) = Engine(method, Backends()).run([Sample(id="1", response=response, knowledge=MILL)])
     told = {(f.label, f.type or f.unit) for f in verdict.segments[0].findings}
     assert told == found
@@ -170,7 +170,7 @@ def test_rules_decide_by_words_alone(response, rules, found):
 
 
 def test_copied_answers_and_passages_of_an_index_decide_nothing():
-    method = LexicalBaseline(LexicalRules(), LexicalOptions(rules=ALL))
+    method = LexicalBaseline(LexicalOptions(rules=ALL))
     samples = [Sample(id="1", question="Until when?", response="Mara Quill owned it for 12 years.", knowledge=MILL),
                Sample(id="2", response="It stood until 1903.")]  # fmt: skip
     found = list(Engine(method, Backends()).run(samples))

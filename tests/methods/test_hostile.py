@@ -6,8 +6,15 @@ from hypothesis import strategies as st
 from knowhalu.errors import ReplyError
 from knowhalu.prompts.book import KnowHaluPromptBook
 from knowhalu.prompts.format import GENERAL, SPECIFIC, THOUGHT
-from knowhalu.prompts.generate import reply_prefix
-from knowhalu.prompts.replies import read_extraction, read_label, read_next_step, read_sentences, read_triplets, split_sections
+from knowhalu.prompts.replies import (
+    read_extraction,
+    read_label,
+    read_next_step,
+    read_sentences,
+    read_triplets,
+    reply_prefix,
+    split_sections,
+)
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict

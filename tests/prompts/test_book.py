@@ -6,12 +6,11 @@ import pytest
 
 from knowhalu.errors import PromptError, ReplyError
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.judge import judge_request
+from knowhalu.methods.baselines.judge import judge_request, read_claim_list, read_judged_claims
 from knowhalu.methods.common.labels import THREE_LABEL_SCHEME
 from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.examples import load_judged_examples
 from knowhalu.prompts.format import JudgedClaim, format_judged_claims
-from knowhalu.prompts.replies import read_claim_list, read_judged_claims
 from knowhalu.requests import Completion
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Label, Sample, Task

@@ -3,7 +3,7 @@
 import pytest
 
 from knowhalu.report.content import make_report
-from knowhalu.report.run_files import find_runs
+from knowhalu.report.stored_results import find_runs
 from tests.support.report_runs import labelled, write_outcomes, write_rows
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.report.highlight import (
+from knowhalu.report.items import (
     MAX_RESPONSE_CHARS,
     HighlightedSegment,
     HighlightedText,

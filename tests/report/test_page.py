@@ -15,10 +15,9 @@ from knowhalu.evaluation.result_tables import write_results
 from knowhalu.evaluation.tables import format_percent
 from knowhalu.report import layout
 from knowhalu.report.content import make_report
-from knowhalu.report.markdown import report_as_markdown
 from knowhalu.report.page import report_as_html
-from knowhalu.report.run_files import find_runs
-from knowhalu.report.write import report_as_json
+from knowhalu.report.stored_results import find_runs
+from knowhalu.report.write import report_as_json, report_as_markdown
 from tests.support.report_runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
 
 HOSTILE = (

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from knowhalu.report import stored_results as here
-from knowhalu.report.markdown import report_as_markdown
+from knowhalu.report.content import make_report
 from knowhalu.report.page import report_as_html
-from tests.support.report_runs import Page
+from knowhalu.report.stored_results import find_runs
+from knowhalu.report.write import report_as_markdown
+from tests.support.report_runs import Page, labelled, write_outcomes
 
 
 def number(labels, column, value, metric="average", table=1):
@@ -42,3 +44,11 @@ def test_published_figures_are_shown_next_to_ours(book, reported):
 
 def test_paper_figures_are_shown_for_runs_on_their_sets():
     assert ("average", 0.8070) in {(p.figure, round(p.value, 4)) for p in here.published_scores("knowhalu-qa")}
+
+
+def test_a_password_in_the_settings_of_an_old_outcome_file_is_not_shown(tmp_path):
+    samples, outcomes = labelled()
+    run = {"version": "0", "settings": '{"retrieval":{"url":"http://me:secret@host"}}'}
+    path = write_outcomes(tmp_path / "old.jsonl", samples, outcomes, run)
+    page = report_as_html(make_report(find_runs([path])))
+    assert "http://host" in page and "secret" not in page

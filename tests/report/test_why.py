@@ -2,9 +2,8 @@
 
 import json
 
-from knowhalu.report.markdown import report_as_markdown
 from knowhalu.report.page import report_as_html
-from knowhalu.report.write import report_as_json
+from knowhalu.report.write import report_as_json, report_as_markdown
 from knowhalu.types import InconclusiveReason, Relation
 from tests.support.report_runs import Page, sample, verdict
 

@@ -1,4 +1,4 @@
-"""Lexical search: BM25 scores as defined in the literature, for any split into parts."""
+"""Lexical search: search terms, and BM25 scores as defined in the literature, for any split into parts."""
 
 import math
 from pathlib import Path
@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.bm25_part import build_lexical_part, search_terms
 from knowhalu.index.part import IndexPart
-from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part, search_terms, search_terms_fingerprint, term_key
 from tests.support.searching import corpus, lexical, overwrite_array
 
 WORDS = ("apple", "river", "stone", "cloud", "tiger", "music")
@@ -120,3 +119,26 @@ def test_crafted_arrays_are_refused(tmp_path: Path, name, kind, values):
     overwrite_array(tmp_path / "lexical" / f"{name}.bin", np.array(values, dtype=kind))
     with pytest.raises(IndexFormatError, match="lexical"):
         index.rank("river", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The houses were RUNNING", ["hous", "runn"]),
+        ("house", ["hous"]),
+        ("co-operation in 1989", ["co", "operation", "1989"]),
+        ("snake_case", ["snak", "cas"]),
+        ("the of and", []),
+        ("", []),
+        ("東京タワー", ["東京", "京タ", "タワ", "ワー"]),
+        ("Tokyo東京x", ["tokyo", "東京", "x"]),
+        ("火", ["火"]),
+    ],
+)
+def test_search_terms_of_texts(text, expected):
+    assert search_terms(text) == expected
+
+
+def test_term_keys_do_not_depend_on_the_process():
+    assert term_key("hamlet") == 0xB9353601F72876ED
+    assert len(search_terms_fingerprint()) == 64

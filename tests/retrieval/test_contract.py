@@ -5,17 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from knowhalu.engine.retriever_factory import query_coverage
+from knowhalu.engine.search_backend import query_coverage
 from knowhalu.errors import InputError
 from knowhalu.index.build import build_index
 from knowhalu.index.protocols import Retriever
 from knowhalu.retrieval.bm25 import LexicalIndex
-from knowhalu.retrieval.documents import DocumentRetriever
+from knowhalu.retrieval.documents import DocumentRetriever, MemoryRetriever
 from knowhalu.retrieval.faiss import FaissIndex
-from knowhalu.retrieval.hybrid import HybridRetriever
-from knowhalu.retrieval.memory import MemoryRetriever
+from knowhalu.retrieval.hybrid import HybridRetriever, RerankingRetriever
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
-from knowhalu.retrieval.rerank import RerankingRetriever
 from knowhalu.testing import check_retriever
 from knowhalu.types import Document, Passage
 from tests.support.indexing import FACTS, WordEmbedder, records

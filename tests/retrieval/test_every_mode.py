@@ -5,19 +5,18 @@ from functools import partial
 
 import pytest
 
-from knowhalu.engine.retriever_factory import open_retriever
+from knowhalu.engine.search_backend import open_retriever
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.compact import compact_index
 from knowhalu.index.extension import extend_index, open_stored_passages
 from knowhalu.index.late_part import build_late_part
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.sources import SourceRecord
-from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part
 from knowhalu.retrieval.faiss import FaissIndex
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
-from knowhalu.server.search import SearchServer
+from knowhalu.server import SearchServer
 from tests.support.indexing import WordEmbedder
 from tests.support.searching import WordVectors
 
@@ -32,9 +31,9 @@ MODES = {
 
 @pytest.fixture(autouse=True)
 def models(monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name: WordVectors())
     monkeypatch.setattr(
-        "knowhalu.engine.retriever_factory.load_reranker", lambda name: lambda pairs: [len(p.passage.text) for p in pairs]
+        "knowhalu.engine.search_backend.load_reranker", lambda name: lambda pairs: [len(p.passage.text) for p in pairs]
     )
 
 

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.errors import IndexFormatError, InputError
-from knowhalu.index.build import build_index
+from knowhalu.index.build import BuildProgress, build_index
 from knowhalu.index.embedding import PASSAGES_PER_CALL
-from knowhalu.index.manifest import Chunking
-from knowhalu.index.open import read_index_info, verify_index
-from knowhalu.index.progress import BuildProgress
+from knowhalu.index.extension import verify_index
+from knowhalu.index.manifest import Chunking, read_index_info
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import FACTS, QUESTIONS, WordEmbedder, records

@@ -202,3 +202,10 @@ def test_any_bytes_parse_or_raise_a_backend_error(body):
         parse_search_reply(body, 3, "u")
     except BackendError:
         pass
+
+
+@pytest.mark.parametrize("url", ["ftp://me:secret@host/search", "me:secret@host:8893", "http://me:secret@:1"])
+def test_a_refused_address_is_shown_without_its_password(url):
+    with pytest.raises(InputError) as caught:
+        HttpRetriever(url)
+    assert "secret" not in f"{caught.value} {caught.value.__cause__}"

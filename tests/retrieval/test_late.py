@@ -5,9 +5,8 @@ import pytest
 
 from knowhalu.errors import IndexFormatError, InputError
 from knowhalu.index.container import HEAD_BYTES
-from knowhalu.index.late_part import build_late_part
+from knowhalu.index.late_part import build_late_part, maxsim
 from knowhalu.index.part import IndexPart
-from knowhalu.index.residuals import maxsim
 from knowhalu.retrieval.late import LateInteractionIndex, ProbeLimits
 from tests.support.searching import WordVectors, corpus, facts, late, overwrite_array
 

@@ -65,3 +65,15 @@ def test_a_missing_client_names_the_extra(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=r"knowhalu\[qdrant\]"):
         QdrantRetriever.connect(":memory:", "c", WordEmbedder())
+
+
+def test_messages_hide_the_password_of_the_address():
+    class Refusing:
+        def collection_exists(self, name):
+            raise ConnectionError("no route to http://me:secret@host:6333")
+
+    with pytest.raises(BackendError, match="no route to http://host:6333"):
+        QdrantRetriever(Refusing(), "c", WordEmbedder()).check()
+    with pytest.raises(InputError) as caught:
+        QdrantRetriever.connect("me:secret@host:6333", "c", WordEmbedder())
+    assert "secret" not in str(caught.value)

@@ -3,7 +3,7 @@
 from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.options import BaselineOptions
+from knowhalu.methods.options import BaselineOptions
 from knowhalu.registry import import_object, method_card
 from knowhalu.requests import Completion
 from knowhalu.testing import ScriptedEncoder, ScriptedLLM

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from knowhalu.index.build import build_index
 from knowhalu.index.compact import compact_index
-from knowhalu.index.open import verify_index
+from knowhalu.index.extension import verify_index
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex

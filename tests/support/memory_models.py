@@ -3,7 +3,7 @@
 import asyncio
 
 from knowhalu.errors import BackendError
-from knowhalu.llm import sqlite_cache
+from knowhalu.llm import reply_cache
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import with_reply_cache
 from knowhalu.requests import Completion, Generate
@@ -34,7 +34,7 @@ def answer(request):
 
 
 def write_many(folder, start, barrier):
-    sqlite_cache.WAIT_SECONDS = HANG
+    reply_cache.WAIT_SECONDS = HANG
     barrier.wait(HANG)
     backend = with_reply_cache(Model(), LLMOptions(cache_folder=folder))
     backend.answer_many([Generate(f"prompt {n % 60}") for n in range(start, start + 60)])

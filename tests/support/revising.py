@@ -2,9 +2,9 @@
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import StageError
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.edits import ProposedRewrite, editable_spans
 from knowhalu.methods.revise.guarded import GuardedRevision
-from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.results import Evidence, Segment, Verdict
 from knowhalu.types import HallucinationKind, Judgment, Label, Sample
 

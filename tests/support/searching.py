@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.container import HEAD_BYTES
 from knowhalu.index.late_part import build_late_part
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import PassageList
-from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part
 from knowhalu.retrieval.late import LateInteractionIndex, ProbeLimits
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Passage

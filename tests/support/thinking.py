@@ -8,7 +8,7 @@ from knowhalu.methods.knowhalu.llm import KnowHaluLLM
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.requests import Completion, Generate
-from knowhalu.retrieval.memory import MemoryRetriever
+from knowhalu.retrieval.documents import MemoryRetriever
 from knowhalu.testing import ScriptedLLM
 from knowhalu.types import KnowledgeForm, Passage
 

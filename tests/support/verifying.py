@@ -6,7 +6,7 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.factored.llm import FactoredLLM
 from knowhalu.methods.factored.method import Factored, FactoredAcademic
-from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.prompts.replies import one_line
 from knowhalu.prompts.template import SECTION, unshield
 from knowhalu.requests import Completion

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from knowhalu.encoder.bert import _WEIGHT_NAMES, Bert, BertShape
+from knowhalu.training.data_files import text_key
 from knowhalu.training.recipes import (
     ANSWERS_FILE,
     CLAIMS_FILE,
@@ -24,7 +25,6 @@ from knowhalu.training.recipes import (
     WICE_TOKENS_FILE,
     WIKIPEDIA_FILE,
 )
-from knowhalu.training.written import text_key
 from tests.support.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.text.sentences import content_words
-from knowhalu.training.batches import make_example
-from knowhalu.training.examples import CONTRADICTED, TrainingExample, as_triplets, labelled_example, vary_example
+from knowhalu.training.batches import as_triplets, make_example, vary_example
+from knowhalu.training.examples import CONTRADICTED, TrainingExample, labelled_example
 from knowhalu.training.recipes import SYNTHETIC_RECIPES, Recipe
 
 OTHER = "The ferry to the island was sold in spring. Nobody knows its new owner. It had carried cars."

@@ -6,8 +6,7 @@ from itertools import islice
 import pytest
 
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample
-from knowhalu.training.holdout import draw_examples
-from knowhalu.training.leakage import cue_aucs
+from knowhalu.training.holdout import cue_aucs, draw_examples
 from knowhalu.training.recipes import OWN_DATA, RECIPES, read_recipe_rows
 
 BY_HAND = ("written claims", "written inference", "written plain claims on invented passages")

@@ -14,9 +14,8 @@ from knowhalu.errors import InputError
 from knowhalu.training import batches as batches_module
 from knowhalu.training.batches import BUCKETS, LONG, tokenize, training_batches
 from knowhalu.training.data_files import is_held_out, is_in_portion, read_training_rows, text_of
-from knowhalu.training.examples import TrainingExample, labelled_example
+from knowhalu.training.examples import TrainingExample, labelled_example, written_answer, written_claim
 from knowhalu.training.recipes import ANSWERS_FILE, CLAIMS_FILE, MIX_FILE, RECIPES, Recipe, draw_rows, read_recipe_rows
-from knowhalu.training.written import written_answer, written_claim
 from tests.training.conftest import document
 
 TINY = (

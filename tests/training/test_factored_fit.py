@@ -6,9 +6,10 @@ import json
 import pytest
 
 from knowhalu.training.data_files import is_held_out
+from knowhalu.training.fit_rows import MAX_SUMMARY_PAIRS, TEXTS_PER_CLASS, draw_texts
+from knowhalu.training.fitting import ScoredText, fit_thetas
 from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.recipes import CLAIMS_FILE, FILES, SYNTHETIC_PAIRS_FILE
-from knowhalu.training.thresholds import MAX_SUMMARY_PAIRS, TEXTS_PER_CLASS, ScoredText, draw_texts, fit_thetas
 
 NAMES = ["bridge", "tower", "mill", "harbour", "school", "market"]
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.training.leakage import Leakage
+from knowhalu.training.data_files import Leakage
 from knowhalu.training.recipes import RECIPES, read_recipe_rows
 
 TEXT = "The long bridge over the wide river was opened by the old queen in the wet spring of 1887, and it stood for ninety years."

@@ -13,7 +13,7 @@ from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.errors import ResumeError
 from knowhalu.training import batches as batches_module
 from knowhalu.training import loop as loop_module
-from knowhalu.training.leakage import Leakage
+from knowhalu.training.data_files import Leakage
 from knowhalu.training.loop import Trainer, TrainProgress, TrainSettings, learning_rate
 from knowhalu.training.recipes import MIX_FILE, RECIPES
 from tests.support.tiny import write_library_base

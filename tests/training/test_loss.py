@@ -8,8 +8,9 @@ import torch
 from knowhalu.encoder.bert import Bert
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import KnowHaluError
+from knowhalu.training.checkpoint import optimizer_step
 from knowhalu.training.examples import UNSUPPORTED
-from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups
+from knowhalu.training.loop import class_loss, parameter_groups
 from tests.training.conftest import SHAPE
 
 

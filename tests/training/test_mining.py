@@ -10,8 +10,7 @@ import torch
 
 from knowhalu.errors import InputError
 from knowhalu.training.examples import CONTRADICTED, SUPPORTED, UNSUPPORTED, TrainingExample, mined_example
-from knowhalu.training.holdout import target_probability
-from knowhalu.training.mining import (
+from knowhalu.training.holdout import (
     MAX_HARD_PROBABILITY,
     MIN_HARD_PROBABILITY,
     MIN_LONG_WORDS,
@@ -20,6 +19,7 @@ from knowhalu.training.mining import (
     mine_hard_examples,
     mine_soft_targets,
     shorten_premise,
+    target_probability,
 )
 from knowhalu.training.recipes import RECIPES, Recipe, choose_recipes, draw_rows
 

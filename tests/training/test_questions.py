@@ -3,9 +3,8 @@
 import random
 from statistics import mean
 
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample, alone, delivery_example
 from knowhalu.training.questions import EVASIONS, ask_detail, evasion_example, name_category, negate_answer, repeat_question
-from knowhalu.training.written import alone, delivery_example
 
 TEXT = (
     "Ada Lovelace was born in 1815 in London. Her father was Lord Byron, who left in 1816. She worked with Charles Babbage "

@@ -3,14 +3,8 @@
 import pytest
 
 from knowhalu.training.examples import CONTRADICTED, SUPPORTED, TrainingExample
-from knowhalu.training.thresholds import (
-    THRESHOLD_GRID,
-    ClaimWords,
-    draw_wrong_claims,
-    fit_span_threshold,
-    word_f1,
-    wrong_word_flags,
-)
+from knowhalu.training.fit_rows import draw_wrong_claims
+from knowhalu.training.fitting import THRESHOLD_GRID, ClaimWords, fit_span_threshold, word_f1, wrong_word_flags
 
 CLAIM = "It was built in 1887, in Rome."
 READ = ClaimWords((False, True, True, False), (0.1, 0.3, 0.8, 0.6))
@@ -48,9 +42,9 @@ def test_only_wrong_claims_without_a_question_whose_wrong_words_are_known_are_us
         TrainingExample("s", "", "unknown", CONTRADICTED),
         TrainingExample("s", "asked?", "answer", CONTRADICTED, ((0, 2),)),
     ]
-    monkeypatch.setattr("knowhalu.training.thresholds.draw_examples", lambda recipe, rows: iter(kinds * 40))
+    monkeypatch.setattr("knowhalu.training.fit_rows.draw_examples", lambda recipe, rows: iter(kinds * 40))
     found = dict(draw_wrong_claims(lambda recipe: [], limit=35))
     assert found and "WiCE, unsupported tokens" not in found
     assert all([e.claim for e in part] == ["wrong"] * 35 for part in found.values())
-    monkeypatch.setattr("knowhalu.training.thresholds.draw_examples", lambda recipe, rows: iter(kinds * 29))
+    monkeypatch.setattr("knowhalu.training.fit_rows.draw_examples", lambda recipe, rows: iter(kinds * 29))
     assert not dict(draw_wrong_claims(lambda recipe: [], limit=100)), "too few"

@@ -3,10 +3,9 @@
 import torch
 
 from knowhalu.encoder.verifier import PairTokenizer
-from knowhalu.training.batches import tokenize
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample
-from knowhalu.training.loss import UNKNOWN_TARGET, pad_targets, span_loss, token_targets
-from knowhalu.training.written import unsupported_token_spans, wrong_span
+from knowhalu.training.batches import UNKNOWN_TARGET, pad_targets, token_targets, tokenize
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample, unsupported_token_spans, wrong_span
+from knowhalu.training.loop import span_loss
 
 CLAIM = "the bridge was opened in rome"
 

@@ -5,10 +5,9 @@ import random
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.training.data_files import is_held_out
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED
+from knowhalu.training.data_files import is_held_out, join_texts, text_key
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, passage_answer, passage_claim
 from knowhalu.training.recipes import PASSAGES_FILE, RECIPES, read_recipe_rows
-from knowhalu.training.written import join_texts, passage_answer, passage_claim, text_key
 from tests.training.conftest import SENTENCES, document, rows
 
 RECIPE = next(r for r in RECIPES if r.file == PASSAGES_FILE)

@@ -4,7 +4,8 @@ The scores against both are concatenated before one softmax, so the result is th
 is neither copied for each prompt nor computed again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -194,14 +195,11 @@ def register_attention() -> None:
     AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
 
 
-class UseKVCache:
-    """Context manager in which attention uses this cache and its shared prefix."""
-
-    def __init__(self, cache: BatchedKVCache) -> None:
-        self.cache = cache
-
-    def __enter__(self) -> None:
-        self.token = _active_kv_cache.set(self.cache)
-
-    def __exit__(self, *_: object) -> None:
-        _active_kv_cache.reset(self.token)
+@contextmanager
+def use_kv_cache(cache: BatchedKVCache) -> Iterator[None]:
+    """Make attention use this cache and its shared prefix."""
+    token = _active_kv_cache.set(cache)
+    try:
+        yield
+    finally:
+        _active_kv_cache.reset(token)

@@ -14,6 +14,7 @@ from knowhalu.llm.local.forward import PrefilledPrompt, PrefixPrefiller, SingleP
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
 from knowhalu.requests import Completion, Generate
 
+Answer = Completion | StageError
 NOT_A_NUMBER_MESSAGE = "the model's output is not a number (NaN). Set llm.precision=fp32"
 
 
@@ -67,28 +68,26 @@ class PartialReply:
         text = self._written()
         return text[: self._stop_at(text)]
 
-    def completion(self, cached: int) -> Completion:
-        """Return the complete reply, with the number of prompt tokens taken from the cache. Raises StageError."""
-        if self.error:
-            raise self.error
-        return Completion(
+    def answer(self, cached: int) -> Answer:
+        """Return the complete reply, with the number of prompt tokens taken from the cache, or its error."""
+        return self.error or Completion(
             self.text(), self.finish_reason, {}, tuple(self.logprobs), len(self.context), cached, len(self.tokens)
         )  # fmt: skip
 
 
-def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Sequence[float]], cached: int) -> Completion:
+def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Sequence[float]], cached: int) -> Answer:
     """Choose by the log-probabilities of each choice's tokens: the most probable, or one sampled at the temperature.
 
     The probability of a choice is that of its token sequence, normalised over the choices; the temperature does not change it.
-    Raises StageError where a log-probability is not finite.
+    The answer is an error where a log-probability is not finite.
     """
     sums = [math.fsum(s) for s in logprobs]
     if not all(math.isfinite(s) for s in sums):
-        raise StageError("generate", NOT_A_NUMBER_MESSAGE)
-    probabilities = normalise_logprobs(dict(zip(request.choices, sums, strict=True)))
+        return StageError("generate", NOT_A_NUMBER_MESSAGE)
+    probabilities = _normalise(dict(zip(request.choices, sums, strict=True)))
     text = max(probabilities, key=lambda c: probabilities[c])
     if request.temperature > 0:
-        weights = normalise_logprobs({c: s / request.temperature for c, s in zip(request.choices, sums, strict=True)})
+        weights = _normalise({c: s / request.temperature for c, s in zip(request.choices, sums, strict=True)})
         text = random.Random(request.seed).choices(list(weights), list(weights.values()))[0]
     at = request.choices.index(text)
     return Completion(
@@ -96,15 +95,12 @@ def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Se
     )  # fmt: skip
 
 
-def normalise_logprobs(sums: Mapping[str, float]) -> dict[str, float]:
+def _normalise(sums: Mapping[str, float]) -> dict[str, float]:
     """Return probabilities that add up to 1."""
     top = max(sums.values())
     weights = {c: math.exp(s - top) for c, s in sums.items()}
     total = math.fsum(weights.values())
     return {c: w / total for c, w in weights.items()}
-
-
-Answer = Completion | StageError
 
 
 @dataclass(frozen=True)
@@ -127,11 +123,12 @@ def decode_single(alone: SinglePromptModel, job: DecodingJob) -> Answer:
     reply = job.reply
     logits, cache = alone.read(job.framed.context)
     if job.framed.choices:
-        return _choice_or_error(job, [_continuation_logprobs(alone, logits, deepcopy(cache), c) for c in job.framed.choices], 0)
+        logprobs = [_continuation_logprobs(alone, logits, deepcopy(cache), c) for c in job.framed.choices]
+        return choose_label(job.request, job.framed, logprobs, 0)
     while True:
         [(token, over)] = _draw_tokens([reply], logits)
         if over:
-            return _completion_or_error(reply, 0)
+            return reply.answer(0)
         logits, cache = alone.read([token], cache)
 
 
@@ -178,7 +175,7 @@ class SharedPrefixDecoder:
             steps = _draw_tokens([j.reply for j in rows], logits)
             for row, (job, (_, over)) in enumerate(zip(rows, steps, strict=True)):
                 if over and job.number not in answers:
-                    answers[job.number] = _completion_or_error(job.reply, reads[job.number].cached)
+                    answers[job.number] = job.reply.answer(reads[job.number].cached)
                     if self.keep_replies:
                         tokens = (*job.framed.context, *job.reply.tokens[:-1])
                         self.contexts.prefixes.keep(tokens, columns.states(row), begin)
@@ -207,7 +204,8 @@ class SharedPrefixDecoder:
             for row, (job, choice) in enumerate(pairs):
                 scores[job.number, choice] += _token_logprobs(logprobs[row, new - len(choice) + 1 :], choice[1:])
         return {
-            j.number: _choice_or_error(j, [scores[j.number, c] for c in j.framed.choices], reads[j.number].cached) for j in jobs
+            j.number: choose_label(j.request, j.framed, [scores[j.number, c] for c in j.framed.choices], reads[j.number].cached)
+            for j in jobs
         }
 
 
@@ -224,17 +222,3 @@ def _token_logprobs(logprobs: torch.Tensor, tokens: Sequence[int]) -> list[float
     """Return the log-probability of each token in its row of `[tokens, vocabulary]`."""
     at = torch.tensor(list(tokens), device=logprobs.device)
     return [float(p) for p in logprobs.gather(-1, at[:, None])[:, 0].tolist()]
-
-
-def _completion_or_error(reply: PartialReply, cached: int) -> Answer:
-    try:
-        return reply.completion(cached)
-    except StageError as error:
-        return error
-
-
-def _choice_or_error(job: DecodingJob, logprobs: Sequence[Sequence[float]], cached: int) -> Answer:
-    try:
-        return choose_label(job.request, job.framed, logprobs, cached)
-    except StageError as error:
-        return error

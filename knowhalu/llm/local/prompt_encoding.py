@@ -3,15 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import Any, Literal
 
 from knowhalu.errors import ModelError, StageError
-from knowhalu.llm.local.prefix_tree import TokenIds, count_shared_prefix
 from knowhalu.requests import Generate
 
+TokenIds = tuple[int, ...]
 Style = Literal["auto", "chat", "completion"]
 TAIL_TOKENS = 8
 """Tokens of the prompt decoded together with a reply: some tokenizers drop the space at the beginning of a text."""
+
+
+def count_shared_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Count the tokens of the longest common prefix of two texts."""
+    if one[: len(other)] == other[: len(one)]:
+        return min(len(one), len(other))
+    return next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
 
 
 @dataclass(frozen=True)
@@ -94,11 +102,10 @@ class PromptEncoder:
             raise StageError("generate", "the prompt has no token before the choices")
         choices = tuple(w[start:] for w in whole)
         self._check_length(start, max(map(len, choices)))
-        for i, one in enumerate(choices):
-            for j, other in enumerate(choices):
-                if i != j and other[: len(one)] == one:
-                    names = f"{request.choices[i]!r} is a prefix of {request.choices[j]!r}"
-                    raise StageError("generate", f"the choices cannot be distinguished: {names}")
+        for (one, name), (other, other_name) in permutations(zip(choices, request.choices, strict=True), 2):
+            if other[: len(one)] == one:
+                names = f"{name!r} is a prefix of {other_name!r}"
+                raise StageError("generate", f"the choices cannot be distinguished: {names}")
         return EncodedPrompt(context[:start], choices)
 
     def _check_turn_tokens(self, request: Generate) -> None:

@@ -4,18 +4,18 @@ HaluEval's three prompts (Li et al. 2023), zero-shot chain of thought, few-shot,
 Verification, table 1), and the majority of many judgments (Wang et al. 2022; KnowHalu, section 4.1).
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
+from knowhalu.errors import ReplyError
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.methods.common.labels import (
     THREE_LABEL_SCHEME,
     LabelledRationale,
     LabelScheme,
-    RationaleGenerator,
     generate_bare_label,
     generate_judgment,
     generate_label,
@@ -30,12 +30,12 @@ from knowhalu.methods.common.verdict import (
     inconclusive_judgment,
     judged_segment,
 )
+from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, BINARY_LABELS, PromptBook
 from knowhalu.prompts.format import LABEL, JudgedClaim, format_judged_claims, format_passages, format_sample
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import read_judged_claims
-from knowhalu.prompts.template import join_sections, section
-from knowhalu.requests import Conversation, Generate
+from knowhalu.prompts.replies import generate_with_retry
+from knowhalu.prompts.template import join_sections, section, unshield
+from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.results import Finding, Verdict
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, at_most_segments
@@ -48,27 +48,11 @@ MAX_QUERY_WORDS, MAX_QUERIES = 30, 16
 LABEL_SUPPORT = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
 
 
-class ClaimLike(Protocol):
-    """A claim that a judge listed, and its label."""
-
-    text: str
-    label: Label
-
-
-class JudgeReasoner(Protocol):
-    """The step that a reasoner contributes to a judge."""
-
-    def judge(
-        self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
-    ) -> Conversation[tuple[Judgment, Sequence[ClaimLike]]]:
-        """Judge a text as the judge `name` does, or by the majority of `votes` judgments; return the listed claims, too."""
-
-
 class Judge:
     """Judge a text by one prompt; `votes` judgments are drawn where there are votes."""
 
     def __init__(
-        self, kind: str, reasoner: JudgeReasoner, options: BaselineOptions | None = None, *, name: str = "",
+        self, kind: str, reasoner: "LLMJudge", options: BaselineOptions | None = None, *, name: str = "",
         votes: int | None = None,
     ) -> None:  # fmt: skip
         self.kind, self.name, self.votes = kind, name or kind, votes
@@ -77,7 +61,7 @@ class Judge:
     def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         passages = yield from self._passages(sample)
-        claims: Sequence[ClaimLike] = ()
+        claims: Sequence[JudgedClaim] = ()
         if passages or (self.kind in MEMORY_JUDGES and not sample.documents):
             judgment, claims = yield from self.reasoner.judge(self.kind, sample, passages, self.votes)
         else:
@@ -105,7 +89,7 @@ def source_queries(sample: Sample) -> Iterable[str]:
         yield piece.text
 
 
-def _claim_findings(claims: Iterable[ClaimLike], whole: Span) -> Iterable[Finding]:
+def _claim_findings(claims: Iterable[JudgedClaim], whole: Span) -> Iterable[Finding]:
     """Make findings of claims that were judged in one reply: they have no measured probability."""
     for claim in claims:
         at = locate_claim(claim.text, whole)
@@ -123,7 +107,7 @@ few_shot = partial(Judge, "few-shot")
 factored_single = partial(Judge, "factored-single")
 
 
-def self_consistency(reasoner: JudgeReasoner, options: BaselineOptions | None = None) -> Judge:
+def self_consistency(reasoner: "LLMJudge", options: BaselineOptions | None = None) -> Judge:
     """Make the judge that takes the majority of `votes` judgments of one of the others.
 
     Ties go to INCONCLUSIVE before INCORRECT before CORRECT. Probabilities are shares of the votes.
@@ -137,21 +121,24 @@ UNDISTILLED_NOTE = "The passages as they are."
 
 
 class JudgePrompt(NamedTuple):
-    """One kind of judge: the prompt, what comes before the label, and the labels to choose from."""
+    """One kind of judge: the prompt, what asks for the label and what comes before it, and the labels to choose from.
+
+    Without `think`, the claims of the text are judged first.
+    """
 
     prompt: str
-    before: Literal["nothing", "reasons", "claims"]
+    think: Callable[[Generate, LabelScheme], Conversation[LabelledRationale]] | None
     scale: LabelScheme = THREE_LABEL_SCHEME
 
 
 _BINARY_SCHEME = LabelScheme({str(label): label for label in BINARY_LABELS})
 JUDGE_PROMPTS = {
-    "halueval": JudgePrompt("halueval", "nothing", _BINARY_SCHEME),
-    "halueval-knowledge": JudgePrompt("halueval_knowledge", "nothing", _BINARY_SCHEME),
-    "halueval-cot": JudgePrompt("halueval_cot", "reasons", _BINARY_SCHEME),
-    "zero-shot-cot": JudgePrompt("zero_shot_cot", "reasons", _BINARY_SCHEME),
-    "few-shot": JudgePrompt("few_shot", "nothing"),
-    "factored-single": JudgePrompt("factored_single", "claims"),
+    "halueval": JudgePrompt("halueval", generate_bare_label, _BINARY_SCHEME),
+    "halueval-knowledge": JudgePrompt("halueval_knowledge", generate_bare_label, _BINARY_SCHEME),
+    "halueval-cot": JudgePrompt("halueval_cot", generate_labelled_rationale, _BINARY_SCHEME),
+    "zero-shot-cot": JudgePrompt("zero_shot_cot", generate_labelled_rationale, _BINARY_SCHEME),
+    "few-shot": JudgePrompt("few_shot", generate_bare_label),
+    "factored-single": JudgePrompt("factored_single", None),
 }
 
 
@@ -170,18 +157,19 @@ class LLMJudge:
 
         With `votes`, so many judgments are drawn at the method's temperature; `llm.votes` applies otherwise.
         """
-        how = JUDGE_PROMPTS[name]
+        prompt, think, scale = JUDGE_PROMPTS[name]
         lists: list[tuple[Label, tuple[JudgedClaim, ...]]] = []
-        think: RationaleGenerator = {
-            "nothing": partial(generate_bare_label, scale=how.scale),
-            "reasons": partial(generate_labelled_rationale, scale=how.scale),
-            "claims": partial(_ask_claims_then_label, scale=how.scale, lists=lists),
-        }[how.before]
+        generate_answer = think or partial(_ask_claims_then_label, lists=lists)
         judgment, shares = yield from generate_judgment(
-            judge_request(self.book, how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
+            judge_request(self.book, prompt, sample, passages), None, votes or self.options.votes, scale,
+            think=lambda request: generate_answer(request, scale),
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
-        steps = (undistilled_step(sample, passages),) if passages else ()
+        steps: tuple[Step, ...] = ()
+        if passages:
+            query = Query(specific=sample.response, general=sample.question or "")
+            knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
+            steps = (Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge),)
         judged = judgment.model_copy(update={"p_supported": support_probability(shares, sample.task), "steps": steps})
         return judged, next((claims for label, claims in lists if label is judgment.label), ())
 
@@ -189,13 +177,6 @@ class LLMJudge:
 def judge_request(book: PromptBook, name: str, sample: Sample, passages: Iterable[Passage]) -> Generate:
     """Render the request for the judgment of a sample, with the passages above it."""
     return book.request(name, sample.task, sample=join_sections([*format_passages(passages), format_sample(sample)]))
-
-
-def undistilled_step(sample: Sample, passages: Sequence[Passage]) -> Step:
-    """Return a step with its passages as they are."""
-    query = Query(specific=sample.response, general=sample.question or "")
-    knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
-    return Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
 
 
 def _ask_claims_then_label(
@@ -207,3 +188,54 @@ def _ask_claims_then_label(
     label, shares = yield from generate_label(request, f"\n{format_judged_claims(claims)}\n{section(LABEL)}\n", scale)
     lists.append((label, tuple(claims)))
     return f"{sum(c.label is label for c in claims)} of {len(claims)} claims are {label}.", label, shares
+
+
+_LIST_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
+"""The blank after a number matters: a model that continues a given "1." begins with one, another repeats the number."""
+_JUDGED_CLAIM = re.compile(
+    r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*"
+)
+_NO_CLAIMS = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
+
+
+def read_claim_list(reply: Completion) -> list[str]:
+    """Return the claims of a reply, each once; an empty list where it states that there are none.
+
+    Raises ReplyError where it has no list, or was cut off, as a lost claim would stay unchecked.
+    """
+    items = _items(reply, "claims")
+    if not items and _NO_CLAIMS.fullmatch(reply.text):
+        return []
+    _check_complete(reply, items, "claims")
+    return list(dict.fromkeys(items))
+
+
+def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
+    """Return the claims of a reply with their labels; raises ReplyError where one has none, or the reply was cut off."""
+    items = _items(reply, "judge")
+    _check_complete(reply, items, "judge")
+    claims = []
+    for item in items:
+        match = _JUDGED_CLAIM.fullmatch(item)
+        if match is None:
+            raise ReplyError("judge", f"the claim {item[:80]!r} has no label", reply=reply.text)
+        claims.append(JudgedClaim(match["text"].strip(), Label(match["label"])))
+    return claims
+
+
+def _items(reply: Completion, stage: str) -> list[str]:
+    """Return the items of a list; raises ReplyError where a number is missing, as a claim is lost then."""
+    lines = unshield(reply.text).splitlines()
+    matches = [m for line in lines if (m := _LIST_ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))]
+    numbers = [int(m["number"]) for m in matches if m["number"]]
+    for due, number in enumerate(numbers, 1):
+        if number != due:
+            raise ReplyError(stage, f"the list of claims has number {number} where {due} is due", reply=reply.text)
+    return [m["text"] for m in matches]
+
+
+def _check_complete(reply: Completion, items: list[str], stage: str) -> None:
+    if not items:
+        raise ReplyError(stage, "the reply lists no claims", reply=reply.text)
+    if reply.finish_reason == "length":
+        raise ReplyError(stage, "the reply was cut off before its list of claims ended", reply=reply.text)

@@ -6,7 +6,7 @@ compared with each of them. No knowledge is needed. Pieces and decision follow K
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -14,15 +14,15 @@ from typing import Protocol
 from knowhalu.errors import ReplyError, StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import source_queries
-from knowhalu.methods.baselines.options import BaselineOptions
+from knowhalu.methods.common.labels import LabelScheme, generate_label
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import combine_segments, inconclusive_reason, is_hallucinated, resolve_inconclusive
+from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import format_passages
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import complete_sentences, one_line
+from knowhalu.prompts.replies import complete_sentences, generate_with_retry, one_line
 from knowhalu.prompts.template import join_sections, section
-from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Generate, ask
+from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, ask
 from knowhalu.results import Segment, Verdict
 from knowhalu.text.sentences import Span, at_most_segments, sentences
 from knowhalu.types import META_SAMPLES, InconclusiveReason, Judgment, Label, Passage, Sample, Task
@@ -52,18 +52,18 @@ class SelfCheck:
     def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         drawn = Counter((yield from self._samples(sample)))  # a short answer is often drawn in the same words
-        found = []
+        segments = []
         for piece in self._pieces(sample):
             part = sample.model_copy(update={"response": piece.text})
             scores = yield from self.reasoner.inconsistent(part, tuple(drawn))
-            found.append(self._segment(sample, piece, drawn, scores))
-        verdict = combine_segments(sample, found, self.name, kind=None)
+            segments.append(self._segment(sample, piece, drawn, scores))
+        verdict = combine_segments(sample, segments, self.name, kind=None)
         return verdict if self.options.score == "max" else self._by_mean(verdict)
 
     def _samples(self, sample: Sample) -> Conversation[list[str]]:
         """Return the responses that come with the sample, or draw them; raises StageError where there can be none."""
         if META_SAMPLES in sample.meta:
-            return read_meta_samples(sample)
+            return _read_meta_samples(sample)
         if sample.task is Task.CLAIM:
             raise StageError(
                 META_SAMPLES,
@@ -81,8 +81,8 @@ class SelfCheck:
 
     def _pieces(self, sample: Sample) -> Sequence[Span]:
         """Return the pieces that are judged alone: the segments of a summary, the sentences of any other response."""
-        if sample.task is not Task.SUMMARY and len(found := sentences(sample.response)) <= self.options.pieces:
-            return found
+        if sample.task is not Task.SUMMARY and len(spans := sentences(sample.response)) <= self.options.pieces:
+            return spans
         return at_most_segments(sample.response, self.options.segment_words, self.options.pieces)
 
     def _segment(self, sample: Sample, piece: Span, drawn: Counter[str], scores: Sequence[float | None]) -> Segment:
@@ -99,15 +99,8 @@ class SelfCheck:
             rationale=_reason(pairs, drawn.total()), inconclusive_reason=InconclusiveReason.OFF_TOPIC if silent else None,
         )  # fmt: skip
         label = resolve_inconclusive(label, sample.task)
-        return Segment(
-            start=piece.start,
-            end=piece.end,
-            text=piece.text,
-            label=label,
-            inconclusive_reason=inconclusive_reason(label, base),
-            probability=score,
-            base=base,
-        )
+        why = inconclusive_reason(label, base)
+        return Segment(**piece._asdict(), label=label, inconclusive_reason=why, probability=score, base=base)
 
     def _by_mean(self, verdict: Verdict) -> Verdict:
         """Decide by the mean of all pieces (SelfCheckGPT's score of a passage)."""
@@ -116,12 +109,13 @@ class SelfCheck:
         if all(s.base.label is Label.INCONCLUSIVE for s in verdict.segments):
             label = resolve_inconclusive(Label.INCONCLUSIVE, verdict.task)
         reason = f"mean inconsistency of {len(verdict.segments)} pieces {score:.2f}; the worst: {verdict.reason}"
-        left = InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None
-        decided = {"label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason}
-        return verdict.model_copy(update={**decided, "inconclusive_reason": left})
+        return verdict.model_copy(update={
+            "label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason,
+            "inconclusive_reason": InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
+        })  # fmt: skip
 
 
-def read_meta_samples(sample: Sample) -> list[str]:
+def _read_meta_samples(sample: Sample) -> list[str]:
     """Return `meta.samples`; raises StageError where it is no list of texts."""
     given = sample.meta[META_SAMPLES]
     if not isinstance(given, list | tuple) or not given:
@@ -135,41 +129,31 @@ def read_meta_samples(sample: Sample) -> list[str]:
 def _reason(pairs: Sequence[tuple[tuple[str, int], float | None]], total: int) -> str:
     """Return how many responses support a piece, with one that does not."""
     support = sum(n for (_, n), value in pairs if value is not None and value < 0.5)
-    said = f"{support} of {total} other responses support it"
-    against = max(pairs, key=lambda p: (p[1] is not None and p[1] >= 0.5, p[0][1]))
-    if against[1] is None or against[1] < 0.5:
-        return said
-    text = " ".join(against[0][0].split())
-    return f"{said}; another one says: {text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + ' ...'}"
+    reason = f"{support} of {total} other responses support it"
+    (response, _), score = max(pairs, key=lambda p: (p[1] is not None and p[1] >= 0.5, p[0][1]))
+    if score is None or score < 0.5:
+        return reason
+    text = " ".join(response.split())
+    return f"{reason}; another one says: {text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + ' ...'}"
 
 
-MAX_CHOICE_TOKENS = 8
+def _read_answer(text: str, raw: str, words: Mapping[str, Label]) -> Label:
+    """Read the answer of a reply; raises ReplyError where it names none, or several."""
+    bare = text.strip(" \n\t.*_\"'()[]").casefold()
+    for word, label in words.items():
+        if bare == word.casefold():
+            return label
+    named = set(re.findall(rf"(?<![\w/])(?:{'|'.join(map(re.escape, words))})(?![\w/])", text))
+    if len(named) != 1:
+        raise ReplyError("supported", f"the reply names {'several' if named else 'none'} of {', '.join(words)}", reply=raw)
+    return words[named.pop()]
 
 
-def generate_choice(request: Generate, choices: Sequence[str], stage: str) -> Conversation[str]:
-    """Continue an open section with one of the choices; raises ReplyError where two replies name none, or several."""
-    ask = replace(request, prefill="\n", stop=(), max_tokens=MAX_CHOICE_TOKENS, choices=tuple(choices))
-    restated = replace(ask, prefill=f"\nOne of {', '.join(choices)}:\n")
-    _, choice = yield from generate_with_retry(ask, lambda c: _read_choice(c, choices, stage), lambda c: restated)
-    return choice
-
-
-def _read_choice(reply: Completion, choices: Sequence[str], stage: str) -> str:
-    if set(reply.choices) == set(choices) and sum(reply.choices.values()) > 0:
-        return max(choices, key=lambda choice: (reply.choices[choice], choice == reply.text.strip()))
-    bare = reply.text.strip(" \n\t.*_\"'()[]").casefold()
-    for choice in choices:
-        if bare == choice.casefold():
-            return choice
-    words = "|".join(map(re.escape, choices))
-    found = set(re.findall(rf"(?<![\w/])(?:{words})(?![\w/])", reply.text))
-    if len(found) != 1:
-        raise ReplyError(stage, f"the reply names {'several' if found else 'none'} of {', '.join(choices)}", reply=reply.text)
-    return str(found.pop())
-
-
-INCONSISTENCY_SCORES = {"Yes": 0.0, "No": 1.0, "N/A": None}
-"""Inconsistency of a sentence by the reply of the model; None where the response does not mention the matter."""
+SUPPORT_SCHEME = LabelScheme(
+    {"Yes": Label.CORRECT, "No": Label.INCORRECT, "N/A": Label.INCONCLUSIVE}, max_tokens=8, read=_read_answer, stage="supported"
+)
+INCONSISTENCY_SCORES = {Label.CORRECT: 0.0, Label.INCORRECT: 1.0, Label.INCONCLUSIVE: None}
+"""Inconsistency of a sentence by the model's answer; None where the response does not mention the matter."""
 REDRAW_SEED_OFFSET = 1_000_003
 """Added to the seed of a response that is drawn again, so that it cannot come out the same."""
 
@@ -184,8 +168,8 @@ class SelfCheckLLM:
 
     def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
         """Draw the response `number`, from 0, to what the sample responds to."""
-        asked = [section("Question", sample.question)] if sample.question else []
-        request = self.book.request("answer", sample.task, sample=join_sections([*format_passages(passages), *asked]))
+        question = [section("Question", sample.question)] if sample.question else []
+        request = self.book.request("answer", sample.task, sample=join_sections([*format_passages(passages), *question]))
         request = replace(request, temperature=self.method.temperature, seed=request.seed + number)
         _, text = yield from generate_with_retry(
             request, _response, lambda c: replace(request, seed=request.seed + REDRAW_SEED_OFFSET)
@@ -194,15 +178,16 @@ class SelfCheckLLM:
 
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
         """Return for each context the inconsistency of the response of `part`: 0 or 1, None where it does not mention it."""
-        found: list[float | None] = []
+        question = [section("Question", part.question)] if part.question else []
+        scores: list[float | None] = []
         for context in contexts:
-            question = [section("Question", part.question)] if part.question else []
             request = self.book.request(
                 "supported", part.task, context=join_sections([*question, section("Context", context)]),
                 sentence=section("Sentence", part.response),
             )  # fmt: skip
-            found.append(INCONSISTENCY_SCORES[(yield from generate_choice(request, tuple(INCONSISTENCY_SCORES), "supported"))])
-        return found
+            label, _ = yield from generate_label(request, "\n", SUPPORT_SCHEME)
+            scores.append(INCONSISTENCY_SCORES[label])
+        return scores
 
 
 class SelfCheckEncoder:
@@ -223,7 +208,7 @@ class SelfCheckEncoder:
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
         """Return for each context P(contradicted) / (P(contradicted) + P(supported)), without the neutral class."""
         scores = yield from ask(Entail(tuple(EntailmentPair(c, part.response, part.question) for c in contexts)))
-        return [p.contradicted / told if (told := p.contradicted + p.supported) > 0 else None for p in scores]
+        return [p.contradicted / decided if (decided := p.contradicted + p.supported) > 0 else None for p in scores]
 
 
 def _response(reply: Completion) -> str:

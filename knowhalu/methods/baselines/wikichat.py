@@ -6,11 +6,9 @@ verdicts are combined.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
-from knowhalu.methods.baselines.options import BaselineOptions
+from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE, read_claim_list
 from knowhalu.methods.common.attribution import assign_quote_scores, evidence_for, ground_statements
 from knowhalu.methods.common.labels import generate_judgment, support_probability
 from knowhalu.methods.common.sources import given_or_retrieved_passages
@@ -22,10 +20,10 @@ from knowhalu.methods.common.verdict import (
     judged_segment,
     nothing_to_check_verdict,
 )
+from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import CLAIM, format_passages, format_sample
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import read_claim_list
+from knowhalu.prompts.replies import generate_with_retry
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict
@@ -38,44 +36,33 @@ MAX_PIECE_WORDS = 100
 NO_CLAIM = "it states no fact that can be checked"
 
 
-class WikiChatReasoner(Protocol):
-    """The steps that a reasoner contributes to WikiChat's check; `part` is a sample whose response is the text in question."""
-
-    def claims(self, part: Sample) -> Conversation[list[str]]:
-        """List the claims of a piece of the response, each in words that can be understood alone."""
-
-    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Conversation[Judgment]:
-        """Judge a claim by the passages found for it."""
-
-
 class WikiChat:
     """Check a text claim by claim, each by its own evidence."""
 
     name = "wikichat"
 
-    def __init__(self, reasoner: WikiChatReasoner, options: BaselineOptions | None = None) -> None:
+    def __init__(self, reasoner: "WikiChatLLM", options: BaselineOptions | None = None) -> None:
         self.reasoner, self.options = reasoner, options or BaselineOptions()
 
     def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
-        found, unchecked = [], []
+        segments: list[Segment] = []
+        skipped: list[SkippedSpan] = []
         judged: dict[str, Judgment] = {}
         for piece in at_most_segments(sample.response, MAX_PIECE_WORDS, self.options.pieces):
-            claims = yield from self._claims(sample, piece, judged)
+            claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
+            for claim in claims:
+                if claim not in judged:  # a claim of an earlier piece is not judged again
+                    judged[claim] = yield from self._claim(sample, claim)
             if claims:
-                found.append(_segment(sample, piece, claims))
+                segments.append(_segment(sample, piece, {claim: judged[claim] for claim in claims}))
             else:
-                unchecked.append(SkippedSpan(**piece._asdict(), reason=NO_CLAIM))
-        verdict = combine_segments(sample, found, self.name) if found else nothing_to_check_verdict(sample, self.name, NO_CLAIM)
-        return verdict.model_copy(update={"skipped": tuple(unchecked)})
-
-    def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Conversation[dict[str, Judgment]]:
-        """Judge the claims of one piece; a claim of an earlier piece is not judged again."""
-        claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
-        for claim in claims:
-            if claim not in judged:
-                judged[claim] = yield from self._claim(sample, claim)
-        return {claim: judged[claim] for claim in claims}
+                skipped.append(SkippedSpan(**piece._asdict(), reason=NO_CLAIM))
+        if not segments:
+            verdict = nothing_to_check_verdict(sample, self.name, NO_CLAIM)
+        else:
+            verdict = combine_segments(sample, segments, self.name)
+        return verdict.model_copy(update={"skipped": tuple(skipped)})
 
     def _claim(self, sample: Sample, claim: str) -> Conversation[Judgment]:
         part = sample.model_copy(update={"response": claim})
@@ -104,7 +91,7 @@ class WikiChatLLM:
         self.book = PromptBook(BASELINES, self.options, ("claims", "verdict"))
 
     def claims(self, part: Sample) -> Conversation[list[str]]:
-        """List the claims of a piece of a response, each in words that can be understood alone."""
+        """List the claims of a piece of a response, the response of `part`, each in words that can be understood alone."""
         request = self.book.request("claims", part.task, sample=format_sample(part))
         again = replace(request, prefill="\n1.", max_tokens=2 * request.max_tokens)
         _, claims = yield from generate_with_retry(request, read_claim_list, lambda c: again, joins=True)
@@ -117,12 +104,8 @@ class WikiChatLLM:
         if not knowledge.quotes:
             knowledge = knowledge.model_copy(update={"text": UNDISTILLED_NOTE, "unsupported": ""})
         step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
-        request = self.book.request(
-            "verdict",
-            part.task,
-            passages=join_sections(format_passages(passages)),
-            claim=join_sections([section(CLAIM, part.response)]),
-        )
+        shown = join_sections(format_passages(passages))
+        request = self.book.request("verdict", part.task, passages=shown, claim=section(CLAIM, part.response))
         judgment, shares = yield from generate_judgment(request, votes=self.options.votes)
         judgment = judgment.model_copy(update={"p_supported": support_probability(shares, part.task)})
         steps = assign_quote_scores((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))

@@ -14,8 +14,7 @@ from knowhalu.errors import ReplyError
 from knowhalu.methods.common.attribution import assign_quote_scores
 from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
 from knowhalu.prompts.format import JUDGMENT, LABEL
-from knowhalu.prompts.generate import generate_with_retry, reply_prefix
-from knowhalu.prompts.replies import complete_sentences, read_label, split_sections
+from knowhalu.prompts.replies import complete_sentences, generate_with_retry, read_label, reply_prefix, split_sections
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.types import InconclusiveReason, Judgment, KnowledgeForm, Label, Relation, Sample, Step, Task
 

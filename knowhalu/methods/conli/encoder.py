@@ -20,8 +20,7 @@ from knowhalu.methods.conli.entity_support import (
 )
 from knowhalu.methods.conli.method import EntityHypothesis
 from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relation
-from knowhalu.requests import Conversation, Entail, Probabilities, ask
-from knowhalu.requests import EntailmentPair as Pair
+from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.overlap import coverage
 from knowhalu.text.sentences import Span, clause_spans, word_count
@@ -74,17 +73,15 @@ class ConliEncoder:
         focused = [(h.text, h.focus) for h in hypotheses if h.focus is not None]
         if focused:
             return (yield from judge_entities(focused, sentences_in_context(passages)))
-        found = []
-        for hypothesis in hypotheses:
-            found.append((yield from self._sentence(sample, hypothesis.text, passages, of)))
-        return found
-
-    def _sentence(self, sample: Sample, text: str, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
-        judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
-        label = LABEL_BY_RELATION[inference_relation(judgment)]
-        sure = max(judgment.p_supported, 1 - judgment.p_supported)
-        fields = _reason_fields(label, judgment.inconclusive_reason or InconclusiveReason.UNSURE)
-        return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None, **fields})
+        judgments = []
+        for text, _ in hypotheses:
+            judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
+            label = LABEL_BY_RELATION[inference_relation(judgment)]
+            sure = max(judgment.p_supported, 1 - judgment.p_supported)
+            fields = _reason_fields(label, judgment.inconclusive_reason or InconclusiveReason.UNSURE)
+            updates = {"form": None, "label": label, "confidence": sure, "kind": None, **fields}
+            judgments.append(judgment.model_copy(update=updates))
+        return judgments
 
 
 def _reason_fields(label: Label, why: InconclusiveReason) -> dict[str, Any]:
@@ -102,26 +99,29 @@ def judge_entities(hypotheses: Sequence[tuple[str, Entity]], views: Sequence[Sen
             label=Label.INCONCLUSIVE, confidence=1.0, p_supported=0.0, rationale=NO_EVIDENCE, inconclusive_reason=none
         )  # fmt: skip
         return [no_evidence] * len(hypotheses)
-    found = [find_entity_support(text, entity, views) for text, entity in hypotheses]
-    asked = [
-        (view.context, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.best_match, s.best_context)
+    supports = [find_entity_support(text, entity, views) for text, entity in hypotheses]
+    pairs = [
+        [EntailmentPair(view.context, clause_of(*h)) for view in (s.best_match, s.best_context)]
+        for h, s in zip(hypotheses, supports, strict=True)
     ]
-    pairs = list(dict.fromkeys(asked))
-    scores = yield from ask(Entail(tuple(Pair(*p) for p in pairs)))
-    known = dict(zip(pairs, scores, strict=True))
-    read = [(known[a], known[b]) for a, b in zip(asked[::2], asked[1::2], strict=True)]
-    return [_judge_entity(*h, s, scores) for h, s, scores in zip(hypotheses, found, read, strict=True)]
+    distinct = tuple(dict.fromkeys(pair for both in pairs for pair in both))
+    scores = dict(zip(distinct, (yield from ask(Entail(distinct))), strict=True))
+    return [
+        _judge_entity(*h, s, (scores[match], scores[context]))
+        for h, s, (match, context) in zip(hypotheses, supports, pairs, strict=True)
+    ]
 
 
-def _judge_entity(text: str, entity: Entity, found: EntitySupport, scores: tuple[Probabilities, Probabilities]) -> Judgment:
-    features = entity_features(entity, found, *scores)
+def _judge_entity(text: str, entity: Entity, support: EntitySupport, scores: tuple[Probabilities, Probabilities]) -> Judgment:
+    features = entity_features(entity, support, *scores)
     p = ENTITY_WEIGHTS.probability(features)
-    label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if _sources_differ(features) else Label.INCONCLUSIVE
+    sources_differ = features["other_count"] > 0 or features["contradicted"] > 0
+    label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if sources_differ else Label.INCONCLUSIVE
     judgment = Judgment(
-        label=label, confidence=max(p, 1 - p), p_supported=p, rationale=_rationale(label, found, scores), features=features,
-        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.match < 1 else InconclusiveReason.UNSURE),
+        label=label, confidence=max(p, 1 - p), p_supported=p, rationale=_rationale(label, support, scores), features=features,
+        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if support.match < 1 else InconclusiveReason.UNSURE),
     )  # fmt: skip
-    return judgment.model_copy(update={"steps": (_quote_step(text, entity, found, judgment),)})
+    return judgment.model_copy(update={"steps": (_quote_step(text, entity, support, judgment),)})
 
 
 def clause_of(text: str, entity: Entity) -> str:
@@ -132,28 +132,23 @@ def clause_of(text: str, entity: Entity) -> str:
     return text
 
 
-def _sources_differ(features: dict[str, float]) -> bool:
-    return features["other_count"] > 0 or features["contradicted"] > 0
-
-
-def _rationale(label: Label, found: EntitySupport, scores: Sequence[Probabilities]) -> str:
+def _rationale(label: Label, support: EntitySupport, scores: Sequence[Probabilities]) -> str:
     """Return the main reason in a sentence."""
-    read = max(scores, key=lambda s: s.supported)
-    if label is Label.CORRECT and found.match < 1:
-        return f"the sources do not contain all of it in these words, but it may follow from them (P {read.supported:.2f})"
+    supported, contradicted = max(s.supported for s in scores), max(s.contradicted for s in scores)
+    if label is Label.CORRECT and support.match < 1:
+        return f"the sources do not contain all of it in these words, but it may follow from them (P {supported:.2f})"
     if label is Label.CORRECT:
-        return f"the sources contain it in this context (P {read.supported:.2f})"
-    if found.match < 1:
-        return "the sources do not contain it" if found.match == 0 else f"the sources contain only {found.match:.0%} of it"
-    if found.match_in_context < 1:
+        return f"the sources contain it in this context (P {supported:.2f})"
+    if support.match < 1:
+        return "the sources do not contain it" if support.match == 0 else f"the sources contain only {support.match:.0%} of it"
+    if support.match_in_context < 1:
         return "the sources contain it, but in another context"
-    contradicted = max(s.contradicted for s in scores)
-    return f"the sources do not support it in this context (P {read.supported:.2f}, contradicted {contradicted:.2f})"
+    return f"the sources do not support it in this context (P {supported:.2f}, contradicted {contradicted:.2f})"
 
 
-def _quote_step(text: str, entity: Entity, found: EntitySupport, judgment: Judgment) -> Step:
+def _quote_step(text: str, entity: Entity, support: EntitySupport, judgment: Judgment) -> Step:
     """Quote the sentence by which the entity was judged: the one that has it, or the one on the same matter."""
-    view = found.best_match if judgment.label is Label.CORRECT else found.best_context
+    view = support.best_match if judgment.label is Label.CORRECT else support.best_context
     quote = Quote(
         passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.p_supported,
         contradicted=1 - judgment.p_supported if judgment.label is Label.INCORRECT else 0.0,

@@ -46,26 +46,27 @@ class EntitySupport(NamedTuple):
 
 def sentences_in_context(passages: Sequence[Passage]) -> list[SentenceInContext]:
     """Return every sentence of the passages with its neighbours and its title."""
-    found = []
+    views = []
     for passage in passages:
-        pieces = sentences(passage.text)
-        for i, piece in enumerate(pieces):
-            first, last = pieces[max(0, i - CONTEXT_SENTENCES)], pieces[min(len(pieces) - 1, i + CONTEXT_SENTENCES)]
+        spans = sentences(passage.text)
+        for i, span in enumerate(spans):
+            first, last = spans[max(0, i - CONTEXT_SENTENCES)], spans[min(len(spans) - 1, i + CONTEXT_SENTENCES)]
             near = passage.text[first.start : last.end]
             title = f"{passage.title}: " if passage.title and passage.title.lower() not in near.lower() else ""
-            found.append(SentenceInContext(passage, piece.start, piece.end, piece.text, f"{title}{near}"))
-    return found
+            views.append(SentenceInContext(passage, span.start, span.end, span.text, f"{title}{near}"))
+    return views
 
 
 def find_entity_support(text: str, entity: Entity, views: Sequence[SentenceInContext]) -> EntitySupport:
     """Find the sentence of the sources that has an entity, and the one on the same matter; `views` has at least one item."""
     rest = f"{text[: entity.start]} {text[entity.end :]}"
-    held = [entity_match(entity.text, f"{v.passage.title} {v.text}") for v in views]
+    matches = [entity_match(entity.text, f"{v.passage.title} {v.text}") for v in views]
     covered = [coverage(rest, v.context) if content_words(rest) else 1.0 for v in views]
-    place = max(range(len(views)), key=lambda i: (held[i], covered[i] + 0.5 * coverage(rest, views[i].text)))
-    matter = max(range(len(views)), key=lambda i: (covered[i] + 0.5 * coverage(rest, views[i].text), held[i]))
+    fits = [c + 0.5 * coverage(rest, v.text) for c, v in zip(covered, views, strict=True)]
+    place = max(range(len(views)), key=lambda i: (matches[i], fits[i]))
+    matter = max(range(len(views)), key=lambda i: (fits[i], matches[i]))
     near = entity_match(entity.text, views[matter].context)
-    return EntitySupport(views[place], views[matter], held[place], near, covered[place], covered[matter])
+    return EntitySupport(views[place], views[matter], matches[place], near, covered[place], covered[matter])
 
 
 @lru_cache(maxsize=65536)
@@ -95,15 +96,17 @@ def _matches_initials(name: str, text: str) -> bool:
     return len(initials) > 1 and re.search(rf"\b{'[.]?'.join(initials)}\b", text) is not None
 
 
-def entity_features(entity: Entity, found: EntitySupport, at_place: Probabilities, at_matter: Probabilities) -> dict[str, float]:
+def entity_features(
+    entity: Entity, support: EntitySupport, at_match: Probabilities, at_context: Probabilities
+) -> dict[str, float]:
     """Return the features of an entity: its place in the sources, and the verifier's scores of its clause there."""
-    absent, is_count = 1 - found.match, entity.type in NUMERIC_TYPES
+    absent, is_count = 1 - support.match, entity.type in NUMERIC_TYPES
     return {
         "absent": 0.0 if is_count else absent,
         "count_absent": absent if is_count else 0.0,
-        "apart": max(0.0, found.best_context_coverage - found.context_coverage),
-        "covered": found.context_coverage,
-        "supported": logit(max(at_place.supported, at_matter.supported)),
-        "contradicted": logit(max(at_place.contradicted, at_matter.contradicted)),
-        "other_count": mismatched_quantity_share(entity.text, found.best_context.context),
+        "apart": max(0.0, support.best_context_coverage - support.context_coverage),
+        "covered": support.context_coverage,
+        "supported": logit(max(at_match.supported, at_context.supported)),
+        "contradicted": logit(max(at_match.contradicted, at_context.contradicted)),
+        "other_count": mismatched_quantity_share(entity.text, support.best_context.context),
     }

@@ -1,7 +1,7 @@
 """An LLM as CoNLI's reasoner: inference by prompts, one hypothesis at a time or several in one (CoNLI, appendix D)."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
 from knowhalu.methods.common.labels import LabelScheme, generate_judgment, reason_fields
 from knowhalu.methods.conli.method import EntityHypothesis
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.prompts.book import CONLI, PromptBook
 from knowhalu.prompts.format import HYPOTHESIS, JUDGMENT, LABEL, QUESTION, SOURCE, format_hypotheses, format_sources
 from knowhalu.prompts.replies import one_line, read_label
@@ -21,14 +21,10 @@ from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sampl
 
 LABEL_BY_WORD = {"ENTAILMENT": Label.CORRECT, "CONTRADICTION": Label.INCORRECT, "NEUTRAL": Label.INCONCLUSIVE}
 """The relations of an inference as a model chooses them, and their labels."""
-
-
 INFERENCE_SCHEME = LabelScheme(LABEL_BY_WORD, f"{LABEL} 1", " The sources are held against each detail in turn.")
 BATCH_NOTE = "(judged in a batch, so without a probability)"
 MAX_LABEL_TOKENS = 24
 """Tokens of a heading and a label in a reply to a batch."""
-
-
 _HEADING = re.compile(
     rf"^[ \t>-]*(?:#{{2,6}})?[ \t]*[*_]{{0,2}}({JUDGMENT}|{LABEL})[ -]?(\d{{1,3}})[*_]{{0,2}}[ \t]*[:\uff1a][*_]{{0,2}}",
     re.MULTILINE | re.IGNORECASE,
@@ -56,15 +52,15 @@ def read_hypothesis_answers(reply: str, count: int, words: Mapping[str, Label], 
         key, start = (match[1].capitalize(), int(match[2])), match.end()
     if whole or key[0] == LABEL:
         _add_text(texts, key, reply[start:])
-    found = {}
+    answers = {}
     for n in range(1, count + 1):
         reasons, labels = texts.get((JUDGMENT, n), []), texts.get((LABEL, n), [])
         if len(reasons) == 1 and len(labels) == 1:
             try:
-                found[n] = HypothesisAnswer(one_line(reasons[0]), _read_first_label(labels[0], reply, words))
+                answers[n] = HypothesisAnswer(one_line(reasons[0]), _read_first_label(labels[0], reply, words))
             except ReplyError:
                 continue
-    return found
+    return answers
 
 
 def _add_text(texts: dict[tuple[str, int], list[str]], key: tuple[str, int], text: str) -> None:
@@ -102,61 +98,58 @@ class ConliLLM:
         self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage], of: int
     ) -> Conversation[Sequence[Judgment]]:
         """Judge each hypothesis by the passages: alone, or where they are batched several in one prompt."""
-        found: list[Judgment] = []
+        judgments: list[Judgment] = []
         for i in range(0, len(hypotheses), self.size):
             batch = hypotheses[i : i + self.size]
-            found += yield from (self._batch if len(batch) > 1 else self._single)(sample, batch, passages)
-        return found
-
-    def _single(
-        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
-    ) -> Conversation[Sequence[Judgment]]:
-        """Judge one: its reason, then its relation, whose probability is measured."""
-        request = self._request(sample, hypotheses, passages)
-        judgment, shares = yield from generate_judgment(request, votes=self.options.votes, scale=INFERENCE_SCHEME)
-        judgment = judgment.model_copy(update={"p_supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
-        return [_with_quotes(judgment, sample, hypotheses[0], passages, shares.get(Label.INCORRECT, 0.0))]
+            if len(batch) > 1:
+                judgments += yield from self._batch(sample, batch, passages)
+                continue
+            request = self._request(sample, batch, passages)  # its reason, then its relation, whose probability is measured
+            judgment, shares = yield from generate_judgment(request, votes=self.options.votes, scale=INFERENCE_SCHEME)
+            judgment = judgment.model_copy(update={"p_supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
+            judgments.append(_with_quotes(judgment, sample, batch[0], passages, shares.get(Label.INCORRECT, 0.0)))
+        return judgments
 
     def _request(self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]) -> Generate:
         return self.book.request(
             "entity" if hypotheses[0].focus else "sentence",
-            sources=format_sources((p.title, p.text) for p in passages if p.text.strip()),
-            hypotheses=format_hypotheses([(h.text, h.focus) for h in hypotheses], sample.question),
+            sources=format_sources(p for p in passages if p.text.strip()),
+            hypotheses=format_hypotheses(hypotheses, sample.question),
         )  # fmt: skip
 
     def _batch(
         self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
     ) -> Conversation[Sequence[Judgment]]:
         """Judge several in one prompt; those without exactly one answer are asked about once more."""
-        answers = yield from self._answers(hypotheses, lambda some: self._request(sample, some, passages))
-        judged = []
+        answers = yield from self._answers(sample, hypotheses, passages)
+        judgments = []
         for hypothesis, (reason, label) in zip(hypotheses, answers, strict=True):
             judgment = Judgment(
                 label=label, confidence=0.0, p_supported=float(label is Label.CORRECT), rationale=f"{reason} {BATCH_NOTE}",
                 confidence_source="none", **reason_fields(label, INFERENCE_SCHEME),
             )  # fmt: skip
-            judged.append(_with_quotes(judgment, sample, hypothesis, passages, float(label is Label.INCORRECT)))
-        return judged
+            judgments.append(_with_quotes(judgment, sample, hypothesis, passages, float(label is Label.INCORRECT)))
+        return judgments
 
     def _answers(
-        self, hypotheses: Sequence[EntityHypothesis], request: Callable[[Sequence[EntityHypothesis]], Generate]
+        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
     ) -> Conversation[list[HypothesisAnswer]]:
-        found: dict[int, HypothesisAnswer] = {}
-        last, asked, fresh = "", 0, False
-        while (missing := [i for i in range(len(hypotheses)) if i not in found]) and asked < 2:
-            wanted = _extend_to_all(request([hypotheses[i] for i in missing]), len(missing))
-            reply = yield from ask(replace(wanted, bypass_cache=fresh))
+        answers: dict[int, HypothesisAnswer] = {}
+        last, calls, bypass = "", 0, False
+        while (missing := [i for i in range(len(hypotheses)) if i not in answers]) and calls < 2:
+            request = _extend_to_all(self._request(sample, [hypotheses[i] for i in missing], passages), len(missing))
+            reply = yield from ask(replace(request, bypass_cache=bypass))
             last, whole = reply.text, reply.finish_reason != "length"
-            read = read_hypothesis_answers(reply.text, len(missing), LABEL_BY_WORD, whole=whole)
-            found |= {missing[n - 1]: answer for n, answer in read.items()}
-            asked += fresh or not reply.reused
-            fresh = not read  # the same request comes again: a reply that was kept would be the same too
+            readable = read_hypothesis_answers(reply.text, len(missing), LABEL_BY_WORD, whole=whole)
+            answers |= {missing[n - 1]: answer for n, answer in readable.items()}
+            calls += bypass or not reply.reused
+            bypass = not readable  # the same request comes again: a stored reply would be the same too
         if missing:
             which = ", ".join(str(i + 1) for i in missing)
             raise ReplyError(
                 "judge", f"no single answer to hypothesis {which} of {len(hypotheses)}, also when asked again", reply=last
             )
-        return [found[i] for i in range(len(hypotheses))]
+        return [answers[i] for i in range(len(hypotheses))]
 
 
 def _extend_to_all(request: Generate, count: int) -> Generate:
@@ -169,10 +162,8 @@ def _with_quotes(
     judgment: Judgment, sample: Sample, hypothesis: EntityHypothesis, passages: Sequence[Passage], contradicted: float
 ) -> Judgment:
     """Quote the sentences of the passages that support the reason, or else the hypothesis."""
-    query, part = (
-        Query(specific=hypothesis.text, general=sample.question or ""),
-        sample.model_copy(update={"response": hypothesis.text}),
-    )
+    query = Query(specific=hypothesis.text, general=sample.question or "")
+    part = sample.model_copy(update={"response": hypothesis.text})
     reasons = [s.text for s in sentences(judgment.rationale)]
     for statements in (reasons, [hypothesis.text]):
         knowledge = ground_statements(KnowledgeForm.UNSTRUCTURED, list(dict.fromkeys(statements)), (), part, query, passages)

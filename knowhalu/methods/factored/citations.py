@@ -65,11 +65,11 @@ NON_AUTHOR_WORDS = frozenset(
 
 def find_citations(text: str) -> list[Citation]:
     """Return the citations of a text in their order; those of one bracket are one each."""
-    found = [c for m in _BRACKET.finditer(text) for c in _bracketed(m)]
+    citations = [c for m in _BRACKET.finditer(text) for c in _bracketed(m)]
     for match in _ROUND.finditer(text):
         alone = _ALONE.fullmatch(match[1])
-        found += _narrative(text, match, alone[1]) if alone else _parenthetical(match)
-    return sorted(found, key=lambda c: (c.start, c.number, c.year))
+        citations += _narrative(text, match, alone[1]) if alone else _parenthetical(match)
+    return sorted(citations, key=lambda c: (c.start, c.number, c.year))
 
 
 def _bracketed(match: re.Match[str]) -> Iterator[Citation]:
@@ -85,8 +85,7 @@ def _bracketed(match: re.Match[str]) -> Iterator[Citation]:
 def _narrative(text: str, match: re.Match[str], years: str) -> Iterator[Citation]:
     """Read the authors that stand before a year in brackets; none, and it is no citation."""
     base = max(0, match.start() - MAX_AUTHOR_CHARS)
-    before = text[base : match.start()]
-    before = re.sub(r"['’]s?\s*$", "", before.rstrip())  # noqa: RUF001
+    before = re.sub(r"['’]s?\s*$", "", text[base : match.start()].rstrip())  # noqa: RUF001
     names, start = _authors_at_end(_OTHERS.sub("", before))
     for year in re.findall(_YEAR, years) if names else ():
         yield Citation(base + start, match.end(), "author-year", names, year, opens=base + start, closes=match.end())
@@ -97,13 +96,12 @@ def _parenthetical(match: re.Match[str]) -> Iterator[Citation]:
     start = match.start(1)
     for piece in (*_PARTS.finditer(match[1]), None):
         end = match.start(1) + piece.start() if piece else match.end(1)
-        found = _PART.fullmatch(match.string[start:end])
-        if found:
-            listed = _OTHERS.sub("", found["names"])
+        if part := _PART.fullmatch(match.string[start:end]):
+            listed = _OTHERS.sub("", part["names"])
             names, first = _authors_at_end(listed, listed=True)
             if names and not listed[:first].strip():
-                at, until = start + found.start("cited"), start + found.end("cited")
-                for year in re.findall(_YEAR, found["years"]):
+                at, until = start + part.start("cited"), start + part.end("cited")
+                for year in re.findall(_YEAR, part["years"]):
                     yield Citation(at, until, "author-year", names, year, opens=match.start(), closes=match.end())
         start = match.start(1) + piece.end() if piece else end
 
@@ -208,14 +206,16 @@ def mismatch_reason(citation: Citation, documents: Sequence[Document]) -> str:
 
 
 def _numbers(document: Document) -> set[int]:
-    found = (_ID.fullmatch(document.id), _TITLE.match(document.title))
-    return {int(m[1]) for m in found if m}
+    return {int(m[1]) for m in (_ID.fullmatch(document.id), _TITLE.match(document.title)) if m}
 
 
 def _normalized_title(document: Document) -> str:
-    """Return title and id in small letters without accents."""
-    text = unicodedata.normalize("NFKD", f"{document.title} {document.id}".casefold())
-    return "".join(c for c in text if not unicodedata.combining(c))
+    return _normalize(f"{document.title} {document.id}")
+
+
+def _normalize(text: str) -> str:
+    """Return a text in small letters without accents."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
 
 
 def _years(document: Document) -> set[str]:
@@ -224,10 +224,10 @@ def _years(document: Document) -> set[str]:
 
 def _has_author(citation: Citation, document: Document) -> bool:
     """Tell whether the title or the id contains the last word of one of the authors."""
-    there = set(re.findall(r"[^\W\d_]+", _normalized_title(document)))
+    title_words = set(re.findall(r"[^\W\d_]+", _normalized_title(document)))
     for name in citation.names:
-        last = re.findall(r"[^\W\d_]+", _normalized_title(Document(text="-", title=name.split()[-1])))
-        if last and (set(last) <= there or "".join(last) in there):
+        last = re.findall(r"[^\W\d_]+", _normalize(name.split()[-1]))
+        if last and (set(last) <= title_words or "".join(last) in title_words):
             return True
     return False
 
@@ -240,8 +240,8 @@ def strip_citations(claim: str) -> str:
     text = claim.replace(_MARK, " ")
     groups = {(c.opens, c.closes): c.narrative for c in find_citations(text)}
     for (opens, closes), narrative in sorted(groups.items(), reverse=True):
-        put = ("the" if _OWNS.search(text[opens:closes]) else _MARK) if narrative else ""
-        text = f"{text[:opens] if narrative else text[:opens].rstrip()}{put}{text[closes:]}"
+        authors = ("the" if _OWNS.search(text[opens:closes]) else _MARK) if narrative else ""
+        text = f"{text[:opens] if narrative else text[:opens].rstrip()}{authors}{text[closes:]}"
     opening = re.match(rf"(?:according to {_STUDIES.pattern}\s*,\s*|{_STUDIES.pattern}{_REPORTS.pattern})", text, re.IGNORECASE)
     if opening:
         text = text[opening.end() :]

@@ -43,13 +43,13 @@ def load_combination_calibration(folder: Path) -> CombinationCalibration:
     path = folder / "factored.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        found = CombinationCalibration(
+        calibration = CombinationCalibration(
             {rule: float(data["thetas"][rule]) for rule in COMBINATION_RULES}, float(data["typical"]), float(data["reference"])
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path}: cannot read the thetas of Factored Verification ({error}); "
                          "fit them with scripts/fit_theta.py") from error  # fmt: skip
     check_fitted_weights(path, data, "scripts/fit_theta.py")
-    if not (all(0 <= t <= 1 for t in found.thetas.values()) and 0 < found.typical <= 1 and found.reference > 0):
+    if not (all(0 <= t <= 1 for t in calibration.thetas.values()) and 0 < calibration.typical <= 1 and calibration.reference > 0):
         raise ModelError(f"{path}: thetas and typical support must be probabilities; fit them with scripts/fit_theta.py")
-    return found
+    return calibration

@@ -6,6 +6,7 @@ probabilities, 1 or 0, as in the paper for such models.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +15,7 @@ from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import quote_step
 from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
 from knowhalu.methods.common.labels import LabelScheme, generate_bare_label, generate_labelled_rationale, measure_label
-from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.prompts.book import PromptBook, factored_family
 from knowhalu.prompts.format import (
     CLAIM,
@@ -27,8 +28,7 @@ from knowhalu.prompts.format import (
     format_sentences,
     format_sources,
 )
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import one_line
+from knowhalu.prompts.replies import generate_with_retry, one_line
 from knowhalu.prompts.template import join_sections, section, shield
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.text.clauses import claims_nothing, locate_claim
@@ -58,25 +58,26 @@ class FactoredLLM:
 
     def claims(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
         """List the claims of sentences, several sentences at a time."""
-        found: list[tuple[Claim, ...]] = []
-        answers = sample.question is not None
+        claims: list[tuple[Claim, ...]] = []
         for batch in _batches(spans):
-            listed = yield from self._listed(sample, [s.text for s in batch], _last_words(sample.response[: batch[0].start]))
-            for span, claims in zip(batch, listed, strict=True):
-                whole = complete_claims(span.text, claims, answers=answers)
-                found.append(tuple(Claim(start=at.start, end=at.end, text=c) for c in whole for at in [locate_claim(c, span)]))
-        return found
+            texts = [s.text for s in batch]
+            for span, listed in zip(batch, (yield from self._list_claims(sample, texts, batch[0].start)), strict=True):
+                whole = complete_claims(span.text, listed, answers=sample.question is not None)
+                places = [locate_claim(c, span) for c in whole]
+                claims.append(tuple(Claim(start=at.start, end=at.end, text=c) for c, at in zip(whole, places, strict=True)))
+        return claims
 
-    def _listed(self, sample: Sample, texts: Sequence[str], before: str) -> Conversation[list[list[str]]]:
+    def _list_claims(self, sample: Sample, texts: Sequence[str], start: int) -> Conversation[list[list[str]]]:
+        before = " ".join(sample.response[:start].split()[-CONTEXT_WORDS:])
         shown = " ".join((sample.question or "", before, *texts))
         request = claims_request(self.book, sample.question, before, texts)
-        _, listed = yield from generate_with_retry(
+        _, claims = yield from generate_with_retry(
             request,
             lambda c: read_claims(_complete_part(c), texts, shown, c.text),
             lambda c: _resume_request(request, c, len(texts)),
             joins=True,
         )
-        return listed
+        return claims
 
     def supported(self, part: Sample, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         """Judge one claim: the reasons first, then Yes or No under constraint."""
@@ -102,9 +103,9 @@ def claims_request(book: PromptBook, question: str | None, before: str, sentence
 
 def support_request(book: PromptBook, question: str | None, claim: str, passages: Iterable[Passage], heading: str) -> Generate:
     """Ask whether passages support a claim; `heading` is what the reply begins with: the reasons, or the label."""
-    asked = [section(QUESTION, question)] if question else []
-    lines = join_sections([*asked, section(CLAIM, claim), section(heading)])
-    return book.request("supported", sources=format_sources((p.title, p.text) for p in passages), claim=lines)
+    lines = [section(QUESTION, question)] if question else []
+    lines += [section(CLAIM, claim), section(heading)]
+    return book.request("supported", sources=format_sources(passages), claim=join_sections(lines))
 
 
 def _batches(spans: Sequence[Span]) -> Iterator[list[Span]]:
@@ -119,10 +120,6 @@ def _batches(spans: Sequence[Span]) -> Iterator[list[Span]]:
         yield batch
 
 
-def _last_words(text: str) -> str:
-    return " ".join(text.split()[-CONTEXT_WORDS:])
-
-
 def _complete_part(reply: Completion) -> str:
     """Return the complete part of a reply; where it was cut off, the last sentence may lack claims and is left out."""
     if reply.finish_reason != "length":
@@ -134,8 +131,7 @@ def _complete_part(reply: Completion) -> str:
 def _resume_request(request: Generate, reply: Completion, count: int) -> Generate:
     """Make a second request that begins with the readable part of the reply, up to the first missing sentence."""
     lines = read_valid_lines(_complete_part(reply))
-    have = {number for number, _ in lines}
-    missing = next((i for i in range(1, count + 1) if i not in have), 1)
+    missing = min(set(range(1, count + 1)) - {number for number, _ in lines}, default=1)
     prefix = format_claims((n, shield(claim)) for n, claim in lines if n < missing)
     return replace(request, prefill=f"\n{prefix}\n{missing}:" if prefix else f"\n{missing}:", max_tokens=2 * request.max_tokens)
 
@@ -154,12 +150,12 @@ def read_numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the numbered lines of a reply; raises ReplyError at one that has no number."""
     lead = _LEAD.match(text.lstrip())
     body = text.lstrip()[lead.end() :] if lead else text
-    for one in body.split("\n"):
-        if not one.strip():
+    for line in body.split("\n"):
+        if not line.strip():
             continue
-        match = _NUMBERED_LINE.fullmatch(one.rstrip("\r"))
+        match = _NUMBERED_LINE.fullmatch(line.rstrip("\r"))
         if match is None:
-            raise ReplyError("claims", f"a line has no number of a sentence: {one.strip()[:80]!r}", reply=text)
+            raise ReplyError("claims", f"a line has no number of a sentence: {line.strip()[:80]!r}", reply=text)
         yield int(match[1]), one_line(match[2]).removeprefix(f"{match[1]}: ")  # said twice where the reply was begun with it
 
 
@@ -169,35 +165,33 @@ def read_claims(text: str, sentences: Sequence[str], shown: str, raw: str) -> li
     Raises ReplyError where a sentence has no line, or where a claim is not in the text, so that instructions in the text
     cannot make a model list other claims.
     """
-    found: list[list[str]] = [[] for _ in sentences]
+    claims: list[list[str]] = [[] for _ in sentences]
     seen: set[int] = set()
     for number, claim in read_numbered_lines(text):
         if not 1 <= number <= len(sentences):
             raise ReplyError("claims", f"there is no sentence {number}", reply=raw)
         seen.add(number)
-        if _NONE.fullmatch(claim) or claim in found[number - 1]:
+        if _NONE.fullmatch(claim) or claim in claims[number - 1]:
             continue
         if not any(c.isalnum() for c in claim):
             raise ReplyError("claims", f"a claim of sentence {number} is empty", reply=raw)
         if coverage(claim, shown) < MIN_CLAIM_COVERAGE or not _figures(claim) <= text_facts(shown).numbers:
             raise ReplyError("claims", f"the text does not contain what is listed as its claim: {claim[:80]!r}", reply=raw)
-        found[number - 1].append(claim)
+        claims[number - 1].append(claim)
     if missing := [i for i in range(1, len(sentences) + 1) if i not in seen]:
         raise ReplyError("claims", f"sentence {missing[0]} has no line", reply=raw)
-    if any(len(claims) > MAX_CLAIMS for claims in found):
+    if any(len(listed) > MAX_CLAIMS for listed in claims):
         raise ReplyError("claims", f"more than {MAX_CLAIMS} claims of one sentence", reply=raw)
-    return found
+    return claims
 
 
 def read_valid_lines(text: str) -> list[tuple[int, str]]:
     """Return the lines that can be read, up to the first that cannot."""
-    found = []
-    try:
-        for number, claim in read_numbered_lines(text):
-            found.append((number, claim))
-    except ReplyError:
-        pass
-    return found
+    lines = []
+    with suppress(ReplyError):
+        for line in read_numbered_lines(text):
+            lines.append(line)
+    return lines
 
 
 def complete_claims(sentence: str, claims: Sequence[str], *, answers: bool) -> list[str]:

@@ -12,18 +12,19 @@ from knowhalu.methods.common.labels import judge_knowledge
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.prompts.book import KnowHaluPromptBook
 from knowhalu.prompts.format import ASKED_FOR, ENTITY, GENERAL, KNOWLEDGE, REASON, SPECIFIC, THOUGHT, query_headings
-from knowhalu.prompts.generate import generate_with_retry, reply_prefix
 from knowhalu.prompts.replies import (
     SHORT_QUERY_HEADING,
     ExtractedAnswer,
     NextStep,
     ReplySections,
     complete_sentences,
+    generate_with_retry,
     is_end_of_queries,
     read_extraction,
     read_next_step,
     read_sentences,
     read_triplets,
+    reply_prefix,
     split_sections,
 )
 from knowhalu.requests import Completion, Conversation, UnsupportedSpan

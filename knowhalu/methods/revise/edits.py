@@ -4,10 +4,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
-from knowhalu.methods.revise.options import ReviseOptions
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, Verdict
 from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span, sentences
@@ -45,12 +45,12 @@ class ProposedRewrite(NamedTuple):
 
 def editable_spans(text: str) -> tuple[Span, ...]:
     """Split a text into units that can be edited alone: sentences, those of a list with their numbers."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for span in sentences(text):
-        if found and _LONE_LIST_MARKER.fullmatch(found[-1].text) and "\n" not in text[found[-1].end : span.start]:
-            span = Span(found[-1].start, span.end, text[found.pop().start : span.end])
-        found.append(span)
-    return tuple(found)
+        if spans and _LONE_LIST_MARKER.fullmatch(spans[-1].text) and "\n" not in text[spans[-1].end : span.start]:
+            span = Span(spans[-1].start, span.end, text[spans.pop().start : span.end])
+        spans.append(span)
+    return tuple(spans)
 
 
 class SentenceVerdicts:
@@ -63,17 +63,17 @@ class SentenceVerdicts:
         self._starts = [s.start for s in self.segments]
         self._reach = list(accumulate((s.end for s in self.segments), max))
 
-    def of(self, place: Span) -> SentenceVerdict:
+    def of(self, span: Span) -> SentenceVerdict:
         """Return the verdict on a span."""
-        near = self.segments[bisect_right(self._reach, place.start) : bisect_left(self._starts, place.end)]
-        segments = tuple(s for s in near if _overlaps(s, place))
+        near = self.segments[bisect_right(self._reach, span.start) : bisect_left(self._starts, span.end)]
+        segments = tuple(s for s in near if _overlaps(s, span))
         label = max((s.label for s in segments), key=LABEL_SEVERITY.__getitem__, default=None)
         return SentenceVerdict(label, max((s.probability for s in segments), default=self.probability), segments)
 
 
-def _overlaps(segment: Segment, place: Span) -> bool:
-    start, end = max(segment.start, place.start), min(segment.end, place.end)
-    return start < end and bool(place.text[start - place.start : end - place.start].strip())
+def _overlaps(segment: Segment, span: Span) -> bool:
+    start, end = max(segment.start, span.start), min(segment.end, span.end)
+    return start < end and bool(span.text[start - span.start : end - span.start].strip())
 
 
 def make_edits(text: str, spans: Sequence[Span], new: Mapping[int, str]) -> dict[int, TextEdit]:
@@ -81,18 +81,18 @@ def make_edits(text: str, spans: Sequence[Span], new: Mapping[int, str]) -> dict
 
     One separator is kept around sentences that are dropped in a row: the one at the edge of the text, or with most line breaks.
     """
-    found = {i: TextEdit(spans[i].start, spans[i].end, put) for i, put in new.items() if put}
-    dropped = [i for i, put in sorted(new.items()) if not put]
+    edits = {i: TextEdit(spans[i].start, spans[i].end, replacement) for i, replacement in new.items() if replacement}
+    dropped = [i for i, replacement in sorted(new.items()) if not replacement]
     while dropped:
         run = [dropped.pop(0)]
         while dropped and dropped[0] == run[-1] + 1:
             run.append(dropped.pop(0))
-        found |= _drop_edits(text, spans, run)
-    return dict(sorted(found.items()))
+        edits |= _drop_edits(text, spans, run)
+    return dict(sorted(edits.items()))
 
 
 def _drop_edits(text: str, spans: Sequence[Span], run: Sequence[int]) -> dict[int, TextEdit]:
-    gaps = [*((spans[i - 1].end if i else 0, spans[i].start) for i in run)]
+    gaps = [(spans[i - 1].end if i else 0, spans[i].start) for i in run]
     gaps.append((spans[run[-1]].end, spans[run[-1] + 1].start if run[-1] + 1 < len(spans) else len(text)))
     if run[0] == 0:
         stays = 0
@@ -106,35 +106,33 @@ def _drop_edits(text: str, spans: Sequence[Span], run: Sequence[int]) -> dict[in
     }
 
 
-def spans_after_edits(spans: Sequence[Span], made: Mapping[int, TextEdit]) -> dict[int, Span]:
+def spans_after_edits(spans: Sequence[Span], edits: Mapping[int, TextEdit]) -> dict[int, Span]:
     """Return the span of every remaining sentence after the edits."""
-    found, shift = {}, 0
+    after, shift = {}, 0
     for i, span in enumerate(spans):
-        edit = made.get(i)
+        edit = edits.get(i)
         if edit is None or edit.new:
-            put = span.text if edit is None else edit.new
-            found[i] = Span(span.start + shift, span.start + shift + len(put), put)
+            text = span.text if edit is None else edit.new
+            after[i] = Span(span.start + shift, span.start + shift + len(text), text)
         shift += len(edit.new) - (edit.end - edit.start) if edit is not None else 0
-    return found
+    return after
 
 
-def changed_sentences(spans: Sequence[Span], made: Iterable[TextEdit]) -> set[int]:
+def changed_sentences(spans: Sequence[Span], edits: Iterable[TextEdit]) -> set[int]:
     """Return the numbers of the sentences in which an edit changes a character."""
-    places = [(e.start, e.end) for e in made]
-    return {i for i, s in enumerate(spans) if any(start < s.end and s.start < end for start, end in places)}
+    edits = list(edits)
+    return {i for i, s in enumerate(spans) if any(e.start < s.end and s.start < e.end for e in edits)}
 
 
 def diff_edits(old: str, new: str) -> list[TextEdit]:
     """Return edits that turn one text into another, sentence by sentence where they can be paired."""
-    here, there = editable_spans(old), editable_spans(new)
-    blocks = SequenceMatcher(None, [u.text for u in here], [u.text for u in there], autojunk=False).get_matching_blocks()
-    pairs = [(b.a + k, b.b + k) for b in blocks for k in range(b.size)]
-    found: list[TextEdit] = []
-    last = (-1, -1)
-    for pair in [*pairs, (len(here), len(there))]:
-        found += _diff_region(old, new, _between(here, last[0], pair[0], len(old)), _between(there, last[1], pair[1], len(new)))
-        last = pair
-    return found
+    before, after = editable_spans(old), editable_spans(new)
+    blocks = SequenceMatcher(None, [s.text for s in before], [s.text for s in after], autojunk=False).get_matching_blocks()
+    equal = [(b.a + k, b.b + k) for b in blocks for k in range(b.size)]
+    edits: list[TextEdit] = []
+    for (i, j), (to_i, to_j) in pairwise([(-1, -1), *equal, (len(before), len(after))]):
+        edits += _diff_region(old, new, _between(before, i, to_i, len(old)), _between(after, j, to_j, len(new)))
+    return edits
 
 
 def _between(spans: Sequence[Span], first: int, last: int, end: int) -> tuple[Span, ...]:
@@ -144,16 +142,16 @@ def _between(spans: Sequence[Span], first: int, last: int, end: int) -> tuple[Sp
     return (Span(start, start, ""), *spans[first + 1 : last], Span(stop, stop, ""))
 
 
-def _diff_region(old: str, new: str, here: Sequence[Span], there: Sequence[Span]) -> list[TextEdit]:
-    if len(here) != len(there):
-        return [_trim_edit(old, TextEdit(here[0].start, here[-1].end, new[there[0].start : there[-1].end]))]
-    found = []
-    for i, (a, b) in enumerate(zip(here, there, strict=True)):
-        if i and old[here[i - 1].end : a.start] != (gap := new[there[i - 1].end : b.start]):
-            found.append(TextEdit(here[i - 1].end, a.start, gap))
+def _diff_region(old: str, new: str, before: Sequence[Span], after: Sequence[Span]) -> list[TextEdit]:
+    if len(before) != len(after):
+        return [_trim_edit(old, TextEdit(before[0].start, before[-1].end, new[after[0].start : after[-1].end]))]
+    edits = []
+    for i, (a, b) in enumerate(zip(before, after, strict=True)):
+        if i and old[before[i - 1].end : a.start] != (gap := new[after[i - 1].end : b.start]):
+            edits.append(TextEdit(before[i - 1].end, a.start, gap))
         if a.text != b.text:
-            found.append(TextEdit(a.start, a.end, b.text))
-    return found
+            edits.append(TextEdit(a.start, a.end, b.text))
+    return edits
 
 
 def _trim_edit(old: str, edit: TextEdit) -> TextEdit:
@@ -168,12 +166,8 @@ def _trim_edit(old: str, edit: TextEdit) -> TextEdit:
 
 def make_unified_diff(original: str, revised: str) -> str:
     """Return a unified diff with one sentence on each line."""
-    lines = unified_diff(_sentence_lines(original), _sentence_lines(revised), "original", "revised", lineterm="", n=1)
-    return "\n".join(lines)
-
-
-def _sentence_lines(text: str) -> Sequence[str]:
-    return [" ".join(s.text.split()) for s in sentences(text)]
+    old, new = ([" ".join(s.text.split()) for s in sentences(text)] for text in (original, revised))
+    return "\n".join(unified_diff(old, new, "original", "revised", lineterm="", n=1))
 
 
 class FlaggedSentence(NamedTuple):
@@ -202,12 +196,11 @@ def flagged_sentences(spans: Sequence[Span], verdict: Verdict, options: ReviseOp
     verdicts = SentenceVerdicts(verdict, _flagged_segments(verdict, options))
     flagged = []
     for number, span in enumerate(spans):
-        read = verdicts.of(span)
-        if read.segments:
-            why = "; ".join(dict.fromkeys(w for s in read.segments for w in _flag_reasons(s, span)))
-            evidence = (e for s in read.segments for e in s.evidence)
-            mine = tuple(e for e in evidence if e.response_start < span.end and span.start < e.response_end)
-            flagged.append(FlaggedSentence(number, span, read.segments, why or verdict.reason, read.probability, mine))
+        _, probability, segments = verdicts.of(span)
+        if segments:
+            why = "; ".join(dict.fromkeys(w for s in segments for w in _flag_reasons(s, span)))
+            evidence = (e for s in segments for e in s.evidence if e.response_start < span.end and span.start < e.response_end)
+            flagged.append(FlaggedSentence(number, span, segments, why or verdict.reason, probability, tuple(evidence)))
     return flagged
 
 
@@ -242,11 +235,6 @@ def off_target_reason(verdict: Verdict) -> str:
     return f"it does not answer the question, and no source can change that: {verdict.reason}"
 
 
-def unlocated_reason(verdict: Verdict) -> str:
-    """Return the reason why a text that is flagged only as a whole is not revised."""
-    return f"the method {verdict.method!r} flags the text ({verdict.reason}), but none of its sentences"
-
-
 def refused_revision(
     sample: Sample, before: Verdict, how: RevisionStrategy, reason: str, changes: tuple[Change, ...] = ()
 ) -> Revision:
@@ -261,13 +249,10 @@ def unchanged_revision(sample: Sample, before: Verdict, how: RevisionStrategy) -
     """Return the text as it is where no sentence is to be revised; refuse where a text is flagged, but no sentence of it."""
     is_flagged = any(s.label is not Label.CORRECT for s in before.segments)
     if before.hallucinated is not False and not is_flagged:
-        return refused_revision(sample, before, how, unlocated_reason(before))
-    reason = (
-        "the flagged sentences were left as they are, as the settings demand"
-        if is_flagged
-        else "the detector finds nothing to change"
-    )
+        reason = f"the method {before.method!r} flags the text ({before.reason}), but none of its sentences"
+        return refused_revision(sample, before, how, reason)
+    left = "the flagged sentences were left as they are, as the settings demand"
     return Revision(
-        id=sample.id, method=before.method, how=how, status="unchanged", reason=reason, original=sample.response,
-        revised=sample.response, before=before, after=before,
+        id=sample.id, method=before.method, how=how, status="unchanged", original=sample.response, revised=sample.response,
+        reason=left if is_flagged else "the detector finds nothing to change", before=before, after=before,
     )  # fmt: skip

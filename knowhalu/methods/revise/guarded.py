@@ -1,11 +1,13 @@
 """Revision guarded by the detector: only flagged sentences change, and every change is checked again."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.edits import (
     LABEL_SEVERITY,
     LIST_MARKER,
@@ -25,7 +27,6 @@ from knowhalu.methods.revise.edits import (
     spans_after_edits,
     unchanged_revision,
 )
-from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Evidence, Revision, Verdict
 from knowhalu.text.edits import TextEdit, apply_edits
@@ -66,12 +67,6 @@ class SentenceRevision:
             support=shift_evidence(self.support, place.start) if place and self.new else (), before=self.flagged.probability,
             after=after.of(place).probability if place else None,
         )  # fmt: skip
-
-
-def summarize_revisions(revisions: Iterable[SentenceRevision]) -> str:
-    """Count the flagged sentences by what became of them."""
-    hows = [r.how for r in revisions]
-    return "flagged sentences: " + ", ".join(f"{hows.count(how)} {how}" for how in dict.fromkeys(hows))
 
 
 CONTEXT_SENTENCES = 3
@@ -177,7 +172,7 @@ class _RevisionRun:
     def _next(self, revision: SentenceRevision) -> Conversation[None]:
         """Take the next wording that passes the detector by itself; drop the sentence where none is left."""
         text = revision.flagged.span.text
-        marker = found.group() if (found := LIST_MARKER.match(text)) else ""
+        marker = match.group() if (match := LIST_MARKER.match(text)) else ""
         fault = RewriteInput(text[len(marker) :], revision.flagged.why, self._around(revision.flagged.number))
         if revision.sources is None:
             words = self.options.source_words
@@ -216,7 +211,7 @@ class _RevisionRun:
         everything: bool,
     ) -> Conversation[list[tuple[SentenceRevision, str]]]:
         """Return the changes to undo, and why: those not supported in the whole, and those that made other sentences worse."""
-        found = {i: "" for i, r in revisions.items() if r.new and after.of(places[i]).label is not Label.CORRECT}
+        notes = {i: "" for i, r in revisions.items() if r.new and after.of(places[i]).label is not Label.CORRECT}
         edited = {i: r for i, r in revisions.items() if r.new is not None}
         for i, span in places.items() if edited else ():
             cleared = i in revisions and revisions[i].note == SUPPORTED_ALONE_NOTE
@@ -224,8 +219,8 @@ class _RevisionRun:
             if i in edited or not (yield from self._is_worse(span, label, after.of(span))):
                 continue
             blamed = edited if everything else [min(edited, key=lambda j: (abs(i - j), j > i))]
-            found |= {j: f"without it, the detector would flag “{span.text}”" for j in blamed}
-        return [(revisions[i], note) for i, note in found.items()]
+            notes |= {j: f"without it, the detector would flag “{span.text}”" for j in blamed}
+        return [(revisions[i], note) for i, note in notes.items()]
 
     def _is_worse(self, span: Span, before: Label | None, after: SentenceVerdict) -> Conversation[bool]:
         """Tell whether a sentence is less supported than it was.
@@ -255,13 +250,14 @@ class _RevisionRun:
     def _revision(
         self, revisions: Mapping[int, SentenceRevision], before: Verdict, after: Verdict, places: Mapping[int, Span]
     ) -> Revision:
-        changes = self._changes(revisions, after, places)
+        changes, counts = self._changes(revisions, after, places), Counter(r.how for r in revisions.values())
         edits = self._edits(revisions).values()
         text = apply_edits(self.sample.response, edits)
         return Revision(
             id=self.sample.id, method=before.method, how="guarded",
             status="unchanged" if text == self.sample.response else "revised",
-            reason=summarize_revisions(revisions.values()), original=self.sample.response, revised=text,
+            reason="flagged sentences: " + ", ".join(f"{count} {how}" for how, count in counts.items()),
+            original=self.sample.response, revised=text,
             diff=make_unified_diff(self.sample.response, text), changes=changes,
             unflagged_changed=len(changed_sentences(self.spans, edits) - revisions.keys()), before=before, after=after,
         )  # fmt: skip

@@ -1,17 +1,25 @@
-"""The published ways to revise: the whole response is rewritten, so sentences that were not flagged may change too.
+"""The published ways to revise, and rewording with a language model.
+
+The whole response is rewritten in the published ways, so sentences that were not flagged may change too.
 
 CoNLI rewrites by the reasons found (section 3.2). Factored Verification revises by one critique for every unsupported claim, all
 joined into one (Algorithm 1). Self-correction is its baseline (section 4.1): the model criticises the text itself, without
-the findings of a detector.
+the findings of a detector. A reply that cannot be read fails the revision there, and proposes nothing where guarded revision
+has a sentence reworded.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
+from knowhalu.errors import ReplyError, StageError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.edits import (
     FlaggedSentence,
+    ProposedRewrite,
     RewriteInput,
     changed_sentences,
     diff_edits,
@@ -22,36 +30,23 @@ from knowhalu.methods.revise.edits import (
     refused_revision,
     unchanged_revision,
 )
-from knowhalu.methods.revise.options import ReviseOptions
-from knowhalu.requests import Conversation
+from knowhalu.prompts.book import REVISION, PromptBook
+from knowhalu.prompts.format import format_passages
+from knowhalu.prompts.replies import generate_with_retry
+from knowhalu.prompts.template import PromptText, join_sections, section, unshield
+from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.results import Change, Revision, Verdict
 from knowhalu.text.edits import TextEdit
-from knowhalu.text.sentences import Span
+from knowhalu.text.sentences import Span, sentences, word_count, words
 from knowhalu.types import HallucinationKind, Passage, Sample
 
 WHITESPACE_NOTE, UNFLAGGED_NOTE = "only white space", "changed although it was not flagged"
 
 
-class ResponseRewriter(Protocol):
-    """Rewrites whole responses; "" means that nothing of the response can be kept."""
-
-    def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[RewriteInput]) -> Conversation[str]:
-        """Rewrite a response by its flagged sentences and the reasons."""
-
-    def critique(self, fault: RewriteInput, sources: Sequence[Passage]) -> Conversation[str]:
-        """Criticise one sentence by the sources."""
-
-    def feedback(self, response: str, sources: Sequence[Passage]) -> Conversation[str]:
-        """Criticise a whole response by the sources; "" where there is nothing to criticise."""
-
-    def by_feedback(self, response: str, sources: Sequence[Passage], feedback: str) -> Conversation[str]:
-        """Revise a response by the criticism of it."""
-
-
 class ResponseRevision:
     """Revise a response in one go, in one of the published ways."""
 
-    def __init__(self, detector: Detector, writer: ResponseRewriter, options: ReviseOptions) -> None:
+    def __init__(self, detector: Detector, writer: "LLMRewriter", options: ReviseOptions) -> None:
         self.detector, self.writer, self.options, self.name = detector, writer, options, options.how
 
     def check(self, sample: Sample) -> Conversation[Revision]:
@@ -107,12 +102,8 @@ class ResponseRevision:
         )  # fmt: skip
 
 
-def _touches(edit: TextEdit, span: Span) -> bool:
-    return edit.start < span.end and span.start < edit.end
-
-
 def _make_change(text: str, edit: TextEdit, flagged: Sequence[FlaggedSentence]) -> Change:
-    old, touched = text[edit.start : edit.end], [f for f in flagged if _touches(edit, f.span)]
+    old, touched = text[edit.start : edit.end], [f for f in flagged if edit.start < f.span.end and f.span.start < edit.end]
     blank = not old.strip() and not edit.new.strip()
     return Change(
         start=edit.start, end=edit.end, text=old, new=edit.new,
@@ -120,3 +111,108 @@ def _make_change(text: str, edit: TextEdit, flagged: Sequence[FlaggedSentence]) 
         why="; ".join(f.why for f in touched) or (WHITESPACE_NOTE if blank else UNFLAGGED_NOTE),
         evidence=tuple(e for f in touched for e in f.evidence), before=max((f.probability for f in touched), default=None),
     )  # fmt: skip
+
+
+NONE_REPLY = "NONE"
+MAX_TOKENS_PER_WORD = 3
+"""Tokens allowed for each word of a response that is rewritten."""
+RETRY_TEMPERATURE = 0.7
+"""Temperature of a request whose first reply could not be read."""
+_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
+_HEADING = re.compile(r"^[ \t]*(?:#{2,6}[ \t]*)?[*_]{0,2}(?:corrected text|rewrite|critique|feedback)[*_]{0,2}:[*_]{0,2}", re.I)
+
+
+class LLMRewriter:
+    """Write new wordings and whole responses with an instruct or completion model."""
+
+    name = "llm"
+
+    def __init__(self, options: LLMOptions | None = None) -> None:
+        """Load all prompts; raises PromptError where one cannot be used."""
+        self.options = options or LLMOptions()
+        self.book = PromptBook(REVISION, self.options)
+
+    def propose(
+        self, fault: RewriteInput, sources: Sequence[Passage], refused: Sequence[str]
+    ) -> Conversation[tuple[ProposedRewrite, ...]]:
+        """Propose one other wording; none where the model replies NONE, or not with one new sentence."""
+        lines = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
+        lines += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
+        request = self.book.request("rewrite", sources=_format_sources(sources), doubted=join_sections(lines))
+        try:
+            text = yield from _generate(request, lambda c: _read_sentence(c, fault.sentence, request.stop))
+        except ReplyError:
+            return ()
+        return (ProposedRewrite(text, "rewritten"),) if text and text not in refused else ()
+
+    def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[RewriteInput]) -> Conversation[str]:
+        """Rewrite a response by its flagged sentences and the reasons (CoNLI, section 3.2)."""
+        problems = join_sections(section(f"Problem {i}", f"“{f.sentence}” {f.why}") for i, f in enumerate(faults, 1))
+        return (yield from self._whole("response", response, sources, problems=problems))
+
+    def by_feedback(self, response: str, sources: Sequence[Passage], feedback: str) -> Conversation[str]:
+        """Revise a response by the criticism of it (Factored Verification, Algorithm 1)."""
+        return (yield from self._whole("revision", response, sources, feedback=section("Feedback", feedback)))
+
+    def critique(self, fault: RewriteInput, sources: Sequence[Passage]) -> Conversation[str]:
+        """Criticise one sentence by the sources."""
+        request = self.book.request("critique", sources=_format_sources(sources), sentence=section("Sentence", fault.sentence))
+        return (yield from _generate(request, lambda c: _read_text(c, "critique", request.stop)))
+
+    def feedback(self, response: str, sources: Sequence[Passage]) -> Conversation[str]:
+        """Criticise a whole response by the sources; "" where the model finds nothing."""
+        request = self.book.request("correction", sources=_format_sources(sources), response=section("Text", response))
+        text = yield from _generate(request, lambda c: _read_text(c, "feedback", request.stop))
+        return "" if _is_none_reply(text) else text
+
+    def _whole(self, name: str, response: str, sources: Sequence[Passage], **values: PromptText) -> Conversation[str]:
+        request = self.book.request(name, sources=_format_sources(sources), response=section("Text", response), **values)
+        for stop in request.stop:
+            if stop in f"\n{response}":
+                file = self.book.prompt(name).file
+                raise StageError("revise", f"the text holds {stop!r}, where {file} ends the reply; change the text, or that stop")
+        request = replace(request, max_tokens=max(request.max_tokens, MAX_TOKENS_PER_WORD * word_count(response)))
+        text = yield from _generate(request, lambda c: _read_text(c, "revise", request.stop))
+        return "" if _is_none_reply(text) else text
+
+
+def _generate(request: Generate, read: Callable[[Completion], str]) -> Conversation[str]:
+    """Ask once more with more tokens and at a temperature: at temperature 0 the reply would be the same."""
+    again = replace(request, max_tokens=2 * request.max_tokens, temperature=RETRY_TEMPERATURE, seed=request.seed + 1)
+    _, text = yield from generate_with_retry(request, read, lambda c: again)
+    return text
+
+
+def _format_sources(sources: Iterable[Passage]) -> PromptText:
+    return join_sections(format_passages(sources)) or section("Passage", "(nothing was found)")
+
+
+def _is_none_reply(text: str) -> bool:
+    """Tell whether a reply says NONE, and nothing else."""
+    return text.strip(" .*_\"'") == NONE_REPLY
+
+
+def _read_text(reply: Completion, stage: str, stops: Sequence[str]) -> str:
+    """Return the text of a reply, with its line breaks; raises ReplyError where it is empty or was cut off."""
+    text = "\n" + _HEADING.sub("", reply.text.strip(), count=1)
+    text = text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
+    text = unshield(text).strip()
+    if not any(c.isalnum() for c in text):
+        raise ReplyError(stage, "the reply is empty", reply=reply.text)
+    if reply.finish_reason == "length":
+        raise ReplyError(stage, "the reply was cut off", reply=reply.text)
+    return text
+
+
+def _read_sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
+    """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is anything else."""
+    text = " ".join(_read_text(reply, "rewrite", stops).split())
+    if _is_none_reply(text):
+        return ""
+    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and old[:1] != text[0]:
+        text = text[1:-1].strip()
+    if len(sentences(text)) > len(sentences(old)):
+        raise ReplyError("rewrite", "the reply is more than the one sentence that was asked for", reply=reply.text)
+    if [w.text for w in words(text)] == [w.text for w in words(old)]:
+        raise ReplyError("rewrite", "the reply is the sentence as it was", reply=reply.text)
+    return text

@@ -87,19 +87,16 @@ def _score_replacements(sentence: str, old: TypedSpan, quote: str, *, is_rare: b
     near = coverage(rest, quote)
     if near < MIN_CONTEXT_COVERAGE or is_mentioned(old, quote):
         return {}
-    found = {}
+    fits = {}
     for new in typed_spans(quote):
-        if not _is_replaceable_by(new, old) or is_mentioned(new, sentence):
+        fits_unit = not new.unit or not old.unit or new.unit == old.unit
+        if new.type != old.type or not fits_unit or is_mentioned(new, sentence):
             continue
         beside = _matching_sides(sentence, old, quote, new)
         same_unit = bool(old.unit) and old.unit == new.unit
         if beside + same_unit >= (1 if is_rare else 2):
-            found[new.text] = near + beside + same_unit + is_rare
-    return found
-
-
-def _is_replaceable_by(new: TypedSpan, old: TypedSpan) -> bool:
-    return new.type == old.type and (not new.unit or not old.unit or new.unit == old.unit)
+            fits[new.text] = near + beside + same_unit + is_rare
+    return fits
 
 
 def is_mentioned(span: TypedSpan, text: str) -> bool:
@@ -109,26 +106,26 @@ def is_mentioned(span: TypedSpan, text: str) -> bool:
     values = {n for w in words(span.text) if (n := number_value(w.text)) is not None}
     if values and span.type != "name":
         return values <= text_facts(text).numbers
-    return {stem(w.text.lower()) for w in words(span.text)} <= {stem(w.text.lower()) for w in words(text)}
+    return set(_stems(span.text)) <= set(_stems(text))
 
 
 def _matching_sides(sentence: str, old: TypedSpan, quote: str, new: TypedSpan) -> int:
     """Count the sides on which two spans have an equal word next to them, or a shared word close to them."""
-    left = _words(sentence[: old.start])[::-1], _words(quote[: new.start])[::-1]
-    right = _words(sentence[old.end :]), _words(quote[new.end :])
-    return sum(_contexts_match(mine, theirs) for mine, theirs in (left, right))
+    left = _stems(sentence[: old.start])[::-1], _stems(quote[: new.start])[::-1]
+    right = _stems(sentence[old.end :]), _stems(quote[new.end :])
+    return sum(_contexts_match(one, other) for one, other in (left, right))
 
 
-def _words(text: str) -> list[str]:
+def _stems(text: str) -> list[str]:
     return [stem(w.text.lower()) for w in words(text)]
 
 
-def _contexts_match(mine: list[str], theirs: list[str]) -> bool:
+def _contexts_match(one: list[str], other: list[str]) -> bool:
     """Tell whether the next words are equal, or words that carry meaning are near to both."""
-    if mine[:1] == theirs[:1]:
-        return bool(mine)
-    near = {w for w in mine[:CONTEXT_WORDS] if w not in STOPWORDS}
-    return bool(near.intersection(theirs[:CONTEXT_WORDS]))
+    if one[:1] == other[:1]:
+        return bool(one)
+    near = {w for w in one[:CONTEXT_WORDS] if w not in STOPWORDS}
+    return bool(near.intersection(other[:CONTEXT_WORDS]))
 
 
 def _substitute(sentence: str, new: Mapping[TypedSpan, str]) -> str:

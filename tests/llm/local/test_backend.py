@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from knowhalu.engine.engine import Backends, Engine, collect
 from knowhalu.errors import MissingExtra, ModelError, StageError
 from knowhalu.llm.local.attention import BatchedKVCache
-from knowhalu.llm.local.backend import TransformersBackend
-from knowhalu.llm.local.loading import check_model_folder
+from knowhalu.llm.local.backend import TransformersBackend, check_model_folder
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Generate
 from knowhalu.results import Failure, Verdict

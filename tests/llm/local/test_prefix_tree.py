@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.llm.local.forward import batch_by_padded_size, count_common_prefix
-from knowhalu.llm.local.prefix_tree import PrefixTree, count_shared_prefix
+from knowhalu.llm.local.forward import PrefixTree, batch_by_padded_size, count_common_prefix
+from knowhalu.llm.local.prompt_encoding import count_shared_prefix
 
 texts = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8).map(tuple), min_size=1, max_size=25)
 BYTES = 4

@@ -7,7 +7,7 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.methods.conli.encoder import ConliEncoder, clause_of, judge_entities
 from knowhalu.methods.conli.entity_support import entity_match, find_entity_support, sentences_in_context
 from knowhalu.methods.conli.method import CoNLI
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.results import Verdict
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.text.entities import find_entities

@@ -9,7 +9,7 @@ from knowhalu.errors import PromptError, SettingsError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.conli.llm import LABEL_BY_WORD, ConliLLM, read_hypothesis_answers
 from knowhalu.methods.conli.method import CoNLI
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.prompts.book import CONLI, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion

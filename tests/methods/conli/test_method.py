@@ -3,7 +3,7 @@
 import pytest
 
 from knowhalu.methods.conli.method import CoNLI
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.requests import Search
 from knowhalu.results import Verdict
 from knowhalu.text.entities import find_entities

@@ -12,7 +12,7 @@ from knowhalu.errors import ModelError
 from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.methods.factored.encoder import FactoredEncoder, load_combination_calibration
 from knowhalu.methods.factored.method import Factored
-from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.settings import Settings
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import Document, Label, Sample

@@ -4,7 +4,7 @@ import pytest
 
 from knowhalu.errors import StageError
 from knowhalu.methods.factored.method import FactoredAcademic
-from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.types import Document, Judgment, Label, Sample
 from tests.methods.factored.test_method import Script, drive
 

@@ -4,7 +4,7 @@ import pytest
 
 from knowhalu.methods.common.combine import CombinationCalibration
 from knowhalu.methods.factored.method import Factored
-from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.requests import Search
 from knowhalu.types import (
     Claim,

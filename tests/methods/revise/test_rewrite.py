@@ -3,9 +3,8 @@
 import pytest
 
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.methods.revise.llm import LLMRewriter
-from knowhalu.methods.revise.options import ReviseOptions
-from knowhalu.methods.revise.rewrite import ResponseRevision
+from knowhalu.methods.options import ReviseOptions
+from knowhalu.methods.revise.rewrite import LLMRewriter, ResponseRevision
 from knowhalu.requests import Completion
 from knowhalu.results import Failure
 from knowhalu.testing import ScriptedLLM

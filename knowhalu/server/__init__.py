@@ -1,1 +1,0 @@
-"""Serve a retriever over HTTP."""
