@@ -18,8 +18,7 @@ from knowhalu.cli.options import setting_pairs
 from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.catalog import dataset_cards
-from knowhalu.datasets.files import data_files, is_saved_dataset, stem_of
-from knowhalu.datasets.loading import open_dataset, recognise_dataset
+from knowhalu.datasets.loading import data_files, is_saved_dataset, open_dataset, recognise_dataset, stem_of
 from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.evaluation.baselines import BaselineScores
 from knowhalu.evaluation.compare import ReportMethodProgress

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knowhalu.datasets.card import DatasetCard
-from knowhalu.datasets.files import ALL, VALIDATION
-from knowhalu.datasets.loading import DatasetSource, hash_files, load_samples, open_dataset, recognise_dataset
+from knowhalu.datasets.loading import ALL, VALIDATION, DatasetSource, hash_files, load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError
 from knowhalu.evaluation.baselines import BaselineScores, baseline_scores, baseline_warnings, withhold_figures
 from knowhalu.evaluation.compare import ReportMethodProgress, compare_results, make_method_runs, run_methods
