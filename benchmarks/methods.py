@@ -14,9 +14,9 @@ from charts import draw_method_intervals
 
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.evaluation.dataset import DatasetEvaluation, evaluate_dataset
-from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.result_tables import as_json
-from knowhalu.evaluation.subsets import LENGTH_MATCHED
+from knowhalu.evaluation.runs import parse_specs
+from knowhalu.evaluation.slices import LENGTH_MATCHED
 from knowhalu.evaluation.tables import format_p_value, format_percent
 from knowhalu.registry import METHODS
 

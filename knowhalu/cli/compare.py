@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from knowhalu.batch import RunProgress
     from knowhalu.cli.tables import PlainProgress
-    from knowhalu.evaluation.runs import Comparison, MethodResult
+    from knowhalu.evaluation.compare import Comparison, MethodResult
     from knowhalu.evaluation.tables import ResultTable
 
 MAX_WIDTH = 10_000
@@ -76,8 +76,8 @@ def compare(
     """
     from knowhalu.cli.show import make_console
     from knowhalu.evaluation.compare import compare as run_comparison
-    from knowhalu.evaluation.method_specs import parse_specs
     from knowhalu.evaluation.result_tables import write_results
+    from knowhalu.evaluation.runs import parse_specs
 
     console = make_console()
     folder = folder or Path(f"{input.name.removesuffix('.gz').removesuffix('.jsonl').removesuffix('.json')}.compare")

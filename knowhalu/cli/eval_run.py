@@ -20,11 +20,10 @@ from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.loading import data_files, is_saved_dataset, open_dataset, recognise_dataset, stem_of
 from knowhalu.errors import InputError, KnowHaluError
-from knowhalu.evaluation.baselines import BaselineScores
 from knowhalu.evaluation.compare import ReportMethodProgress
-from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
-from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.dataset import BaselineScores, DatasetEvaluation, FitSource, evaluate_dataset
 from knowhalu.evaluation.result_tables import best_rule_cell, make_notes, make_tables, tables_as_markdown, write_results
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.evaluation.tables import ResultTable, format_percent
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from knowhalu.evaluation.bootstrap import Estimate
+from knowhalu.evaluation.compare import Comparison
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.result_tables import COST_COLUMNS, QUALITY_COLUMNS, make_tables
-from knowhalu.evaluation.runs import Comparison
 from knowhalu.evaluation.tables import ResultTable, format_cost, format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
 from knowhalu.report.stored_results import BreakdownRates, PublishedScore, SliceRates

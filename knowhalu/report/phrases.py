@@ -2,7 +2,7 @@
 
 import re
 
-from knowhalu.evaluation.runs import MethodResult
+from knowhalu.evaluation.compare import MethodResult
 from knowhalu.evaluation.tables import format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
 from knowhalu.report.items import ReportItem

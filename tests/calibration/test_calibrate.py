@@ -13,7 +13,7 @@ from knowhalu.calibration.report import as_json, describe_choice, make_notes, ma
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError, ResumeError, SettingsError
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.methods.common.calibrated import CalibratedMethod
 from knowhalu.profiles import load_settings, read_profile
 from knowhalu.results import Verdict
