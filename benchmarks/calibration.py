@@ -19,11 +19,9 @@ from knowhalu.batch import detect
 from knowhalu.calibration.calibrate import Calibration, calibrate, read_tunable
 from knowhalu.calibration.cascade import TunableCascade
 from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES, estimate_ratio, measures_with_intervals
-from knowhalu.calibration.objectives import Goal
 from knowhalu.calibration.report import UNSCALED_MEASURES, as_json
-from knowhalu.calibration.run_settings import ask_all_settings
-from knowhalu.calibration.tunable import read_verdict_lines
-from knowhalu.calibration.tuning import decide_predictions
+from knowhalu.calibration.tunable import ask_all_settings, read_verdict_lines
+from knowhalu.calibration.tuning import Goal, decide_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows

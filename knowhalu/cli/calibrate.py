@@ -9,7 +9,7 @@ from knowhalu.cli.options import FILE_PATH, make_settings, with_cache, with_inde
 from knowhalu.errors import InputError
 
 if TYPE_CHECKING:
-    from knowhalu.calibration.objectives import Aim, Goal
+    from knowhalu.calibration.tuning import Aim, Goal
     from knowhalu.methods.common.calibrated import ScalingKind
 
 SHARE_RANGE = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -88,7 +88,7 @@ def calibrate(
 
 def _goal(goal: str | None, **shares: float | None) -> "Goal | None":
     """Return the goal of the options, if any; raises InputError for several."""
-    from knowhalu.calibration.objectives import Goal
+    from knowhalu.calibration.tuning import Goal
 
     aims: dict[str, Aim] = {"precision": "precision", "abstain": "abstain", "risk": "risk"}
     given = [Goal("average")] if goal else []

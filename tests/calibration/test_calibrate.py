@@ -8,8 +8,8 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.calibration import calibrate as module
 from knowhalu.calibration.calibrate import calibrate
-from knowhalu.calibration.objectives import Goal
 from knowhalu.calibration.report import as_json, describe_choice, make_notes, make_tables, write_calibration
+from knowhalu.calibration.tuning import Goal
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError, ResumeError, SettingsError
 from knowhalu.evaluation.compare import compare
