@@ -4,13 +4,13 @@
 Stopped and started again, it goes on where it was: the outcomes stay in --work, one folder for each set.
 """
 
-import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from charts import draw_method_intervals
+from common import make_parser
 
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.evaluation.dataset import DatasetEvaluation, evaluate_dataset
@@ -107,13 +107,11 @@ def shown(fields: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "methods.json", "data")
     parser.add_argument("--only", nargs="*", choices=tuple(SETS), help="sets; default: all")
     parser.add_argument("--limit", type=int, help="rows of a set at most")
     parser.add_argument("--work", type=Path, default=Path(".runs/methods"), help="folder for the outcomes")
     parser.add_argument("--set", dest="pairs", action="append", default=[])
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/methods.json"))
     parser.add_argument("--plot", type=Path, help="SVG file of the chart, such as docs/methods.svg")
     args = parser.parse_args()
     found: dict[str, DatasetEvaluation] = {}

@@ -6,7 +6,6 @@ has seen, on questions about held-out articles; and of the KnowHalu paper's test
 stated rule (see `bare`), beside the right ones.
 """
 
-import argparse
 import json
 import random
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import interval, read, write_results
+from common import interval, make_parser, read, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.options import PACKAGED_VERIFIER
@@ -176,11 +175,8 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out articles")
+    parser = make_parser(__doc__, "off_target.json", "data", "training")
     parser.add_argument("--folder", type=Path, default=PACKAGED_VERIFIER, help="verifier; default: the shipped one")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/off_target.json"))
     args = parser.parse_args()
     sets = {
         "written answers": list(written(args.data)), "unseen templates": list(made(HeldOutRows(args.training, args.data), 400)),

@@ -5,15 +5,13 @@ The words are whole documents of other rows of the file, put before the source, 
 their own. Every source is checked as a document, however short it is, so that nothing but the words differs.
 """
 
-import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from common import EvalRow, rows_of, source, write_results
+from common import EvalRow, make_parser, rows_of, source, write_results
 from numpy.typing import NDArray
 
 from knowhalu.build import build_method
@@ -134,12 +132,10 @@ def markdown(result: dict[str, dict[str, float]], words: int) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "padded_context.json", "data")
     parser.add_argument("--rows", type=int, default=100, help="rows of each file")
     parser.add_argument("--words", type=int, default=5000, help="words that are added to each source")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/padded_context.json"))
     args = parser.parse_args()
     engine, result, every = make_engine(), {}, list[Change]()
     for name in FILES:

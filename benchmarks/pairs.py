@@ -5,14 +5,13 @@ A pair of equal scores counts half, and how many are equal is shown. *Overlap* i
 document has.
 """
 
-import argparse
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Array, EvalRow, interval, rows_of, source, write_results
+from common import Array, EvalRow, interval, make_parser, rows_of, source, write_results
 from numpy.typing import NDArray
 from quality import stored
 from verifier import scores
@@ -66,11 +65,9 @@ def _cell(part: Mapping[str, float]) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "pairs.json", "data")
     parser.add_argument("--folder", action="append", default=[], help="NAME=FOLDER of a verifier; default: the shipped one")
     parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all`, for the whole judgment")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/pairs.json"))
     args = parser.parse_args()
     rows = rows_of(args.data, "bump_pairs")
     said = {"overlap": np.array([source_overlap(r.sample.response, source(r.sample)) for r in rows])}

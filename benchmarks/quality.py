@@ -4,7 +4,6 @@
 No threshold is fitted here: the decision border is the one shipped with the verifier.
 """
 
-import argparse
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -22,6 +21,7 @@ from common import (
     balanced,
     interval,
     length_rule,
+    make_parser,
     paper_pairs,
     rows_of,
     trivial,
@@ -200,14 +200,12 @@ def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, r
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "quality.json", "data")
     parser.add_argument("--only", nargs="*", help="file names, or qa, qa_index, summary")
     parser.add_argument("--index", type=Path, help="index for qa_index")
     parser.add_argument("--limit", type=int, default=100_000)
     parser.add_argument("--set", dest="pairs", action="append", default=[])
     parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all` whose outcomes are measured")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quality.json"))
     args = parser.parse_args()
     names = [*CLAIM_FILES, *PAIR_FILES, *WRITTEN]
     tasks = ["qa", "summary"] + (["qa_index"] if args.index else [])

@@ -5,14 +5,13 @@ It reads the outcomes that `knowhalu eval all` left in a folder. A claim that is
 is INCORRECT as what its `relation` says, so an open one is never right.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import EvalRow, interval, read, rows_of, write_results
+from common import EvalRow, interval, make_parser, read, rows_of, write_results
 from numpy.typing import NDArray
 from quality import judged
 
@@ -108,11 +107,7 @@ def table(sets: Mapping[str, Mapping[str, Any]], left: Mapping[str, Mapping[str,
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--runs", type=Path, required=True, help="folder that `knowhalu eval all` left")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/relation.json"))
-    args = parser.parse_args()
+    args = make_parser(__doc__, "relation.json", "data", "runs").parse_args()
     sets: dict[str, dict[str, Any]] = {}
     left: dict[str, dict[str, Any]] = {}
     for name in OPEN:

@@ -5,13 +5,12 @@ It reads the outcomes that `knowhalu eval all` left in a folder. Weights were fi
 every set as many faithful as hallucinated rows are drawn; where a set has other shares, probabilities are off by these.
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Array, interval, rows_of, write_results
+from common import Array, interval, make_parser, rows_of, write_results
 from numpy.typing import NDArray
 from quality import judged
 from verifier import SETS
@@ -70,10 +69,7 @@ def table(found: dict[str, dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--runs", type=Path, required=True, help="folder that `knowhalu eval all` left")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/reliability.json"))
+    parser = make_parser(__doc__, "reliability.json", "data", "runs")
     parser.add_argument("--plot", type=Path, default=Path("docs/reliability.svg"))
     args = parser.parse_args()
     found: dict[str, dict[str, Any]] = {}

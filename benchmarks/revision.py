@@ -5,7 +5,6 @@ BUMP has one written error in each text, so its sentences can be followed; the K
 so only whole texts are compared. The faithful versions are revised, too: what is lost there is the price.
 """
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import interval, read, sample
+from common import interval, make_parser, read, sample
 
 from knowhalu.api import Reviser
 from knowhalu.methods.revise.edits import editable_spans
@@ -252,12 +251,10 @@ def _by_sentence(rows: Sequence[Revised], share: Callable[[Sequence[float], Sequ
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "revision.json", "data")
     parser.add_argument("--only", nargs="*", choices=[*SETS], default=[*SETS])
     parser.add_argument("--limit", type=int, default=100_000, help="pairs of each set at most")
     parser.add_argument("--set", dest="pairs", action="append", default=[])
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/revision.json"))
     args = parser.parse_args()
     result: dict[str, Any] = {}
     for name in args.only:

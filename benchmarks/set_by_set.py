@@ -5,13 +5,12 @@ Both runs are what `knowhalu eval all` left in a folder. The aim of every set is
 verifier and the trivial rule.
 """
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Array, EvalRow, auc, balanced, rows_of, trivial, write_results
+from common import Array, EvalRow, auc, balanced, make_parser, rows_of, trivial, write_results
 from quality import judged
 from verifier import SETS, gains
 
@@ -65,11 +64,8 @@ def _ranged(gain: tuple[float, float, float]) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "set_by_set.json", "data", "runs")
     parser.add_argument("--before", type=Path, required=True, help="run of the earlier verifier (--set encoder.folder=FOLDER)")
-    parser.add_argument("--runs", type=Path, required=True, help="run of the shipped one")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/set_by_set.json"))
     args = parser.parse_args()
     tested = {name: rows_of(args.data, name) for name in SETS}
     found = compared(tested, said(args.before, tested), said(args.runs, tested))

@@ -5,14 +5,13 @@ Gold: the words that the writers of the project's own test set named, those by w
 right twin, and the unsupported tokens of held-out WiCE claims. Beside it stands a rule: every content word the source lacks.
 """
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import interval, read, write_results
+from common import interval, make_parser, read, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.spans import DEFAULT_THRESHOLD
@@ -119,12 +118,9 @@ def table(found: dict[str, dict[str, dict[str, Any]]], border: float) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out WiCE")
+    parser = make_parser(__doc__, "spans.json", "data", "training")
     parser.add_argument("--folder", type=Path, help="verifier; default: the shipped one")
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/spans.json"))
     args = parser.parse_args()
     backend = EncoderBackend(args.folder)
     found = {}

@@ -6,7 +6,6 @@ is chosen on held-out training sources, the same for every set. Of several folde
 gain on the very rows, by a paired bootstrap in which rows of one source are drawn together.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from charts import draw_learning_curve
-from common import Array, EvalRow, auc, balanced, interval, redrawn, rows_of, source, trivial, write_results
+from common import Array, EvalRow, auc, balanced, interval, make_parser, redrawn, rows_of, source, trivial, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.requests import EntailmentPair
@@ -132,13 +131,10 @@ def _cells(row: Mapping[str, float]) -> tuple[str, str]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for the border")
+    parser = make_parser(__doc__, "verifier.json", "data", "training")
     parser.add_argument("--folder", action="append", default=[], help="NAME=FOLDER of a verifier; default: the shipped one")
     parser.add_argument("--rows", type=int, default=100_000, help="rows taken of a set, the same for every verifier")
     parser.add_argument("--curve", type=Path, help="SVG file of the learning curve; NAME is then the million tokens seen")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/verifier.json"))
     args = parser.parse_args()
     chosen = dict(f.split("=", 1) for f in args.folder) or {"shipped": None}
     tested = {name: sampled(args.data, name, args.rows) for name in SETS}
