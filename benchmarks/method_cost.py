@@ -59,8 +59,8 @@ class Counting:
         )  # fmt: skip
 
     def _tokens(self, text: str) -> list[int]:
-        found: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return found
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
 
 def prepared(method: str, reasoner: str, samples: list[Sample]) -> list[Sample]:

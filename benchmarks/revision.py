@@ -185,12 +185,12 @@ def revised(pairs: Sequence[Pair], settings: Sequence[str]) -> tuple[list[Revise
     ]
     reviser.revise(texts[0])
     start = time.perf_counter()
-    found = list(reviser.stream(texts))
+    outcomes = list(reviser.stream(texts))
     rate = len(texts) / (time.perf_counter() - start)
-    for outcome in found:
+    for outcome in outcomes:
         if not isinstance(outcome, Revision):
             raise SystemExit(f"a revision failed: {outcome}")
-    both = [f for f in found if isinstance(f, Revision)]
+    both = [o for o in outcomes if isinstance(o, Revision)]
     return [Revised(p, w, r) for p, w, r in zip(pairs, both[::2], both[1::2], strict=True)], rate
 
 

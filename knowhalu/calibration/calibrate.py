@@ -156,7 +156,7 @@ def _calibrate_rows(
         fitted=fitted,
         held=on_held,
         on=_measures_by_set(predictions, held, groups, named),
-        **(stage_shares(tuned, tuner, choice, crossed, named) if isinstance(tuned, TunableCascade) else {}),
+        **(stage_shares(tuned, tuner, choice, crossed, predictions, held, named) if isinstance(tuned, TunableCascade) else {}),
         grids=_grids(tuned, tuner),
         notes=tuple(notes),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from knowhalu.calibration.measures import error_rate_upper_limit, estimate_ratio, is_error_rate_bounded
 from knowhalu.calibration.tunable import ALL_STAGES_FLAGS, RowIndices, VerdictLines, make_predictions
-from knowhalu.calibration.tuning import Tuner, TuningResult, join_predictions
+from knowhalu.calibration.tuning import Tuner, TuningResult
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
@@ -53,14 +53,14 @@ class TunableCascade(NamedTuple):
 
         The upper 95 % limit of the error rate of each rule, and of each side of the band, must be below the risk.
         """
-        kept = [name for i, name in enumerate(RULE_NAMES) if self._is_safe(rows[self.rules[i, rows]], faithful=name == "copied")]
-        left = rows[~self._by_rules(kept)[rows] & ~np.isnan(self.encoder[rows])]
+        safe = [name for i, name in enumerate(RULE_NAMES) if self._is_safe(rows[self.rules[i, rows]], faithful=name == "copied")]
+        left = rows[~self._by_rules(safe)[rows] & ~np.isnan(self.encoder[rows])]
         left = left[np.argsort(self.encoder[left], kind="stable")]
         low, high = self._band(left)
-        if low is None and high is None and not kept:
+        if low is None and high is None and not safe:
             raise InputError(self._unreachable(left))
         low, high = NEVER_FAITHFUL if low is None else low, NEVER_HALLUCINATED if high is None else high
-        return {"lexical": {"rules": kept}, "cascade": {"low": low, "high": high}}
+        return {"lexical": {"rules": safe}, "cascade": {"low": low, "high": high}}
 
     def predict(self, settings: dict[str, Any]) -> Predictions:
         """Return the predictions of the cascade for all rows with these rules and this band."""
@@ -147,22 +147,23 @@ def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> Tunab
 
 
 def stage_shares(
-    tuned: TunableCascade, tuner: Tuner, choice: TuningResult, crossed: Sequence[tuple[Flags, TuningResult]], named: Sequence[str]
-) -> dict[str, Any]:
-    """Return the share and the error rate of every stage and label, and the share of rows that the encoder leaves undecided."""
-    stage, predictions, groups = _deciding_stages(tuned, tuner, choice), tuner.predict(choice), tuner.groups
-    held_stage, held_predictions = stage, None
+    tuned: TunableCascade, tuner: Tuner, choice: TuningResult, crossed: Sequence[tuple[Flags, TuningResult]],
+    predictions: Predictions, held: Predictions | None, named: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the share and the error rate of every stage and label, and the share of rows that the encoder leaves undecided.
+
+    `predictions` are those of the choice, `held` those of cross-validation; `named` has the set of each row.
+    """
+    stage, groups = _deciding_stages(tuned, tuner, choice), tuner.groups
+    held_stage = stage
     for mask, other in crossed:
         held_stage = np.where(mask, _deciding_stages(tuned, tuner, other), held_stage)
-    if crossed:
-        held_predictions = join_predictions([(mask, tuner.predict(other)) for mask, other in crossed])
     shares = []
     for name, flagged in product((RULES_STAGE, ENCODER_STAGE, LLM_STAGE), (False, True)):
         decided = _decided_as(predictions, stage == name, flagged)
         errors, held_errors = estimate_ratio(~predictions.right, decided, groups), Estimate(None)
-        if held_predictions is not None:
-            held_decided = _decided_as(held_predictions, held_stage == name, flagged)
-            held_errors = estimate_ratio(~held_predictions.right, held_decided, groups)
+        if held is not None:
+            held_errors = estimate_ratio(~held.right, _decided_as(held, held_stage == name, flagged), groups)
         share = estimate_ratio(decided, np.ones_like(decided), groups)
         shares.append(StageShare(name, "hallucinated" if flagged else "faithful", int(decided.sum()), share, errors, held_errors))
     sent_on = (stage == LLM_STAGE) | (stage == "")

@@ -75,11 +75,11 @@ class TunableForms(NamedTuple):
         """Return some of the rows."""
         new = np.full(len(self.gold), -1, dtype=np.intp)
         new[rows] = np.arange(len(rows))
-        kept = np.flatnonzero(new[self.row] >= 0)
-        kept = kept[np.argsort(new[self.row[kept]], kind="stable")]
-        parts = (self.rank[:, kept], self.sure[:, kept], self.supported[:, kept])
+        segments = np.flatnonzero(new[self.row] >= 0)
+        segments = segments[np.argsort(new[self.row[segments]], kind="stable")]
+        parts = (self.rank[:, segments], self.sure[:, segments], self.supported[:, segments])
         return TunableForms(
-            self.gold[rows], new[self.row[kept]], self.strict[kept], *parts, self.rank_alone[rows], self.p_alone[rows]
+            self.gold[rows], new[self.row[segments]], self.strict[segments], *parts, self.rank_alone[rows], self.p_alone[rows]
         )
 
     def better_form(self) -> int:

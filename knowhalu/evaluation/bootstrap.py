@@ -84,10 +84,10 @@ def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
 def _resample_ranking_metrics(
     predictions: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]
 ) -> dict[str, Floats]:
-    found = (
-        [ranking_metrics(predictions, part[:, groups], names) for part in _batches_of_draws(drawn, len(groups))] if names else []
-    )
-    return {name: np.concatenate([part[name] for part in found]) for name in names}
+    if not names:
+        return {}
+    batches = [ranking_metrics(predictions, batch[:, groups], names) for batch in _batches_of_draws(drawn, len(groups))]
+    return {name: np.concatenate([metrics[name] for metrics in batches]) for name in names}
 
 
 def _batches_of_draws(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[np.uint8]]:
