@@ -1,29 +1,25 @@
 #!/usr/bin/env python
-"""What calibration on the KnowHalu paper's 100 validation pairs gives on its 1,000 test pairs, with the encoder.
+"""What calibration on the KnowHalu paper's 100 validation pairs achieves on its 1,000 test pairs, with the encoder.
 
 Everything is chosen on the validation pairs and by cross-validation among them; the test pairs are only measured on. Length alone
-tells most of these pairs apart, so the length-matched ones stand beside. Stopped and started again, it goes on where it was.
+separates most of these pairs, so the length-matched ones are reported too. An interrupted run is continued.
 """
 
-import argparse
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import EvalRow, paper_pairs
+from common import EvalRow, make_parser, paper_pairs, table_line, write_results
 
 from knowhalu.api import Checker
 from knowhalu.batch import detect
 from knowhalu.calibration.calibrate import Calibration, calibrate, read_tunable
 from knowhalu.calibration.cascade import TunableCascade
 from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES, estimate_ratio, measures_with_intervals
-from knowhalu.calibration.objectives import Goal
 from knowhalu.calibration.report import UNSCALED_MEASURES, as_json
-from knowhalu.calibration.run_settings import ask_all_settings
-from knowhalu.calibration.tunable import read_verdict_lines
-from knowhalu.calibration.tuning import decide_predictions
+from knowhalu.calibration.tunable import ask_all_settings, read_set_names, read_verdict_lines
+from knowhalu.calibration.tuning import Goal, decide_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
@@ -72,19 +68,19 @@ def print_progress(p: Any) -> None:
         print(f"{p.done} of {p.total}, {p.rate:.1f}/s", flush=True)
 
 
-def on_test(found: Calibration, rows: LabelledRows, outcomes: Path) -> Predictions:
-    """Return what is said of the test rows by what was chosen on the validation rows; nothing is asked."""
-    profile = found.profile
+def on_test(calibration: Calibration, rows: LabelledRows, outcomes: Path) -> Predictions:
+    """Return the predictions for the test rows by what was chosen on the validation rows, from stored outcomes."""
+    profile = calibration.profile
     settings = load_settings(pairs=[f"method={profile.method}"])
     tuned = read_tunable(settings, read_verdict_lines(outcomes, rows), rows.gold, Goal("risk", 0.05))
     return decide_predictions(tuned.predict(profile.settings), profile.decision)
 
 
-def told(said: Predictions, rows: LabelledRows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Estimate]]:
+def measured(predictions: Predictions, rows: LabelledRows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Estimate]]:
     """Measure all test rows, and the length-matched ones."""
     return {
-        "test": measures_with_intervals(said, rows.groups),
-        "matched": measures_with_intervals(said.rows(matched), rows.groups[matched]),
+        "test": measures_with_intervals(predictions, rows.groups),
+        "matched": measures_with_intervals(predictions.rows(matched), rows.groups[matched]),
     }
 
 
@@ -92,45 +88,46 @@ def goals(val: Path, test: LabelledRows, outcomes: Path, work: Path, matched: An
     """Calibrate by each goal and measure on the test rows."""
     for number, (name, (goal, scaling)) in enumerate(GOALS.items()):
         try:
-            found = calibrate(val, work / "val.toml", load_settings(), goal=goal, scaling=scaling)
+            calibration = calibrate(val, work / "val.toml", load_settings(), goal=goal, scaling=scaling)
         except InputError as error:
             yield name, {"refused": str(error)}
             continue
-        fields = as_json(found)
+        fields = as_json(calibration)
         if number == 0:
-            said = read_tunable(load_settings(), read_verdict_lines(outcomes, test), test.gold, goal)
-            plain = told(said.predict({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}}), test, matched)
-            yield "base form alone", {"test": plain["test"], "matched": plain["matched"]}
+            tuned = read_tunable(load_settings(), read_verdict_lines(outcomes, test), test.gold, goal)
+            base = tuned.predict({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}})
+            yield "base form alone", measured(base, test, matched)
         yield name, {
             "settings": fields["profile"]["settings"], "decision": fields["profile"]["decision"],
-            "grid": fields.get("grid") if number == 0 else None, "fitted": found.fitted, "cross_validated": found.held,
-            "notes": found.notes, **told(on_test(found, test, outcomes), test, matched),
+            "grid": fields.get("grid") if number == 0 else None, "fitted": calibration.fitted,
+            "cross_validated": calibration.held, "notes": calibration.notes,
+            **measured(on_test(calibration, test, outcomes), test, matched),
         }  # fmt: skip
 
 
 def cascades(val: Path, test: LabelledRows, outcomes: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Set the band of a cascade by each risk; on the test rows, count who decides and how often wrongly."""
+    """Set the band of a cascade by each risk; on the test rows, measure which stage decides and how often wrongly."""
+    cascade = load_settings(pairs=["method=cascade"])
     for risk in RISKS:
         try:
-            found = calibrate(val, work / "cascade.toml", load_settings(pairs=["method=cascade"]), goal=Goal("risk", risk))
+            calibration = calibrate(val, work / "cascade.toml", cascade, goal=Goal("risk", risk))
         except InputError as error:
             yield f"{risk:g}", {"refused": str(error)}
             continue
-        tuned = read_tunable(
-            load_settings(pairs=["method=cascade"]), read_verdict_lines(outcomes, test), test.gold, Goal("risk", risk)
-        )
+        tuned = read_tunable(cascade, read_verdict_lines(outcomes, test), test.gold, Goal("risk", risk))
         assert isinstance(tuned, TunableCascade)
-        settings = found.profile.settings
-        said, stage = tuned.predict(settings), tuned.stage(settings)
+        settings = calibration.profile.settings
+        predictions, stage = tuned.predict(settings), tuned.stage(settings)
         decides = stage != ""
         yield f"{risk:g}", {
             "settings": settings,
             "errors": {
-                "faithful": estimate_ratio(test.gold, decides & ~said.settled, test.groups),
-                "hallucinated": estimate_ratio(~test.gold, decides & said.settled, test.groups),
-                "all": estimate_ratio(~said.right, decides, test.groups),
+                "faithful": estimate_ratio(test.gold, decides & ~predictions.settled, test.groups),
+                "hallucinated": estimate_ratio(~test.gold, decides & predictions.settled, test.groups),
+                "all": estimate_ratio(~predictions.right, decides, test.groups),
             },
-            "sent_on": estimate_ratio(~decides, np.ones_like(decides), test.groups), "validation_sent_on": found.sent_on[""],
+            "sent_on": estimate_ratio(~decides, np.ones_like(decides), test.groups),
+            "validation_sent_on": calibration.sent_on[""],
         }  # fmt: skip
 
 
@@ -143,29 +140,27 @@ def plain(value: Any) -> Any:
     return [plain(v) for v in value] if isinstance(value, tuple | list) else value
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """Lay out the test figures of all goals, and the cascades."""
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the tables of the test figures of all goals, and of the cascades."""
     head = ["", "rows", *(MEASURE_TITLES[n] for n in MEASURES)]
-    lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * len(MEASURES)]
-    for name, result in found["goals"].items():
+    lines = [table_line(head), "|---|---|" + "---:|" * len(MEASURES)]
+    for name, result in results["goals"].items():
         if "refused" in result:
             lines.append(f"| {name} | refused: {result['refused']} |" + " |" * len(MEASURES))
             continue
         parts = (("validation, cross-validated", result.get("cross_validated")), ("test", result["test"]),
                  ("test, length-matched", result["matched"]))  # fmt: skip
-        lines += [f"| {name} | {which} | {' | '.join(_cell(n, f[n]) for n in MEASURES)} |" for which, f in parts if f]
+        lines += [table_line([name, rows, *(_cell(n, f[n]) for n in MEASURES)]) for rows, f in parts if f]
     lines += ["", "| risk | band | rules | wrong of those called faithful | wrong of those called hallucinated | sent on |",
               "|---|---|---|---:|---:|---:|"]  # fmt: skip
-    for risk, result in found["cascades"].items():
+    for risk, result in results["cascades"].items():
         if "refused" in result:
             lines.append(f"| {risk} | refused: {result['refused']} | | | | |")
             continue
         band, rules = result["settings"]["cascade"], result["settings"]["lexical"]["rules"]
-        errors = result["errors"]
-        cells = [f"{band['low']:.3f} to {band['high']:.3f}", ", ".join(rules) or "none", format_percent(errors["faithful"])]
-        lines.append(
-            f"| {risk} | {' | '.join([*cells, format_percent(errors['hallucinated']), format_percent(result['sent_on'])])} |"
-        )
+        shares = (result["errors"]["faithful"], result["errors"]["hallucinated"], result["sent_on"])
+        cells = [f"{band['low']:.3f} to {band['high']:.3f}", ", ".join(rules) or "none", *map(format_percent, shares)]
+        lines.append(table_line([risk, *cells]))
     return "\n".join(lines) + "\n"
 
 
@@ -175,29 +170,20 @@ def _cell(name: str, figure: Estimate) -> str:
 
 def main() -> None:
     """Read the arguments, calibrate, measure, write both files."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of labelled evaluation files")
+    parser = make_parser(__doc__, "calibration.json", "data")
     parser.add_argument("--work", type=Path, default=Path(".runs/calibration"))
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/calibration.json"))
     args = parser.parse_args()
     val = write_rows(paper_pairs(args.data, "qa", "val"), args.work / "val.jsonl")
     test_file = write_rows(paper_pairs(args.data, "qa"), args.work / "test.jsonl")
-    test, matched = read_labelled_rows(test_file), _matched(test_file)
+    test, matched = read_labelled_rows(test_file), np.array(read_set_names(test_file)) == "length-matched"
     outcomes = checked("knowhalu", test_file, args.work / "test.outcomes.jsonl")
-    found = {
+    results = {
         "rows": {"validation": len(read_labelled_rows(val).gold), "test": len(test.gold), "length_matched": int(matched.sum())},
         "goals": dict(goals(val, test, outcomes, args.work, matched)),
         "cascades": dict(cascades(val, test, checked("cascade", test_file, args.work / "test.cascade.jsonl"), args.work)),
     }
-    args.out.write_text(json.dumps(plain(found), indent=1) + "\n", encoding="utf-8")
-    args.out.with_suffix(".md").write_text(markdown(found), encoding="utf-8")
-    print(markdown(found))
-
-
-def _matched(path: Path) -> Any:
-    from knowhalu.calibration.tunable import read_set_names
-
-    return np.array(read_set_names(path)) == "length-matched"
+    write_results(args.out, plain(results), markdown(results))
+    print(markdown(results))
 
 
 if __name__ == "__main__":

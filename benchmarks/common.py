@@ -1,9 +1,9 @@
-"""What the benchmarks share: labelled rows with their groups, metrics with intervals, and files of results."""
+"""What the benchmarks share: options, labelled rows with their groups, metrics with intervals, and files of results."""
 
+import argparse
 import gzip
 import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from knowhalu.datasets.loading import load_samples, open_dataset, recognise_dataset
 from knowhalu.evaluation.bootstrap import group_keys, group_numbers
+from knowhalu.io.output_files import write_text
 from knowhalu.text.overlap import coverage
 from knowhalu.types import Sample
 
@@ -26,6 +27,23 @@ CLAIM_FILES = """
 """.split()
 PAIR_FILES = ("bump_pairs",)
 WRITTEN = ("written_claims", "written_answers")
+RESULTS = Path("benchmarks/results")
+FOLDERS = {
+    "data": "folder with the evaluation files",
+    "training": "folder with the training files",
+    "runs": "folder that `knowhalu eval all` left",
+}
+"""Folders that several benchmarks read, and their help texts."""
+Array = NDArray[np.float64]
+
+
+def make_parser(doc: str | None, result: str, *folders: str) -> argparse.ArgumentParser:
+    """Return a parser with the option `--out`, a file of `RESULTS` by default, and those of `FOLDERS` that are required."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in folders:
+        parser.add_argument(f"--{name}", type=Path, required=True, help=FOLDERS[name])
+    parser.add_argument("--out", type=Path, default=RESULTS / result, help="file of the results, default: %(default)s")
+    return parser
 
 
 class EvalRow(NamedTuple):
@@ -53,29 +71,26 @@ def sample(key: str, source: str, response: str, question: str | None = None) ->
 def rows_of(folder: Path, name: str) -> list[EvalRow]:
     """Return the rows of one evaluation file, of all its splits; sources that begin alike are one group, and so is a claim."""
     path = folder / f"{name}.jsonl.gz"
-    found = list(load_samples(open_dataset(recognise_dataset(path) or name, path, "all")))
-    numbers = group_numbers([source(s)[:200], *group_keys(s)] for s in found)
-    return [EvalRow(s, s.label == "faithful", str(number)) for s, number in zip(found, numbers, strict=True)]
+    samples = list(load_samples(open_dataset(recognise_dataset(path) or name, path, "all")))
+    numbers = group_numbers([source(s)[:200], *group_keys(s)] for s in samples)
+    return [EvalRow(s, s.label == "faithful", str(number)) for s, number in zip(samples, numbers, strict=True)]
 
 
 def source(sample: Sample) -> str:
-    """Return the text that a sample is checked by."""
+    """Return the text that a sample is checked against."""
     return "\n".join([*(d.text for d in sample.documents), *sample.knowledge])
 
 
 def paper_pairs(folder: Path, task: str, split: str = "test") -> list[EvalRow]:
     """Return the KnowHalu paper's own rows: task "qa" (given knowledge), "qa_index" (none) or "summary"."""
     name, file = ("knowhalu-summarization", "summ") if task == "summary" else ("knowhalu-qa", "qa")
-    found = load_samples(open_dataset(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
+    samples = load_samples(open_dataset(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
     bare = {"knowledge": ()} if task == "qa_index" else {}
-    return [EvalRow(s.model_copy(update=bare), s.label == "faithful", s.meta["pair"]) for s in found]
-
-
-Array = NDArray[np.float64]
+    return [EvalRow(s.model_copy(update=bare), s.label == "faithful", s.meta["pair"]) for s in samples]
 
 
 def redrawn(groups: Sequence[str], draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
-    """Draw the groups again, `draws` times: row numbers, all rows of a group together."""
+    """Yield `draws` resamples of the groups with replacement, as row numbers; all rows of a group are drawn together."""
     numbers: dict[str, list[int]] = {}
     for i, g in enumerate(groups):
         numbers.setdefault(g, []).append(i)
@@ -94,24 +109,22 @@ def interval(
 
 
 def auc(faithful: NDArray[np.bool_], scores: Array) -> float:
-    """Return ROC-AUC of telling faithful from hallucinated; NaN where only one class is there."""
+    """Return the ROC-AUC of faithful against hallucinated rows; NaN where one class is missing."""
     return float(roc_auc_score(faithful, scores)) if 0 < faithful.sum() < len(faithful) else float("nan")
 
 
-def balanced(faithful: NDArray[np.bool_], said: NDArray[np.bool_]) -> float:
-    """Return balanced accuracy."""
-    return float(balanced_accuracy_score(faithful, said)) if 0 < faithful.sum() < len(faithful) else float("nan")
+def balanced(faithful: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> float:
+    """Return the balanced accuracy; NaN where one class is missing."""
+    return float(balanced_accuracy_score(faithful, predicted)) if 0 < faithful.sum() < len(faithful) else float("nan")
 
 
 def trivial(samples: Sequence[Sample], faithful: NDArray[np.bool_], groups: Sequence[str]) -> tuple[float, float]:
     """Return balanced accuracy and AUC of a logistic regression on length and word overlap (5 grouped folds of these rows)."""
-    sources = [" ".join([*(d.text for d in s.documents), *s.knowledge]) for s in samples]
-    x = np.array(
-        [
-            [len(s.response.split()), np.log1p(len(s.response.split())), coverage(s.response, t), len(t.split())]
-            for s, t in zip(samples, sources, strict=True)
-        ]
-    )
+    features = []
+    for sample in samples:
+        words, text = len(sample.response.split()), " ".join([*(d.text for d in sample.documents), *sample.knowledge])
+        features.append([words, np.log1p(words), coverage(sample.response, text), len(text.split())])
+    x = np.array(features)
     scores = np.zeros(len(samples))
     for train, test in GroupKFold(5).split(x, faithful, groups):
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced")).fit(x[train], faithful[train])
@@ -126,10 +139,24 @@ def length_rule(train: tuple[Array, NDArray[np.bool_]], test: tuple[Array, NDArr
     return best, balanced(test[1], test[0] <= best)
 
 
-def write_results(path: Path, found: Any, table: str) -> None:
-    """Write what was found as JSON, and its table as Markdown beside it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for place, text in ((path, json.dumps(found, indent=1) + "\n"), (path.with_suffix(".md"), table)):
-        beside = place.with_name(f"{place.name}.new")
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, place)
+def ranged(value: float, low: float, high: float, spec: str = ".3f") -> str:
+    """Return a figure with its interval."""
+    return f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+
+
+def table_line(cells: Iterable[str]) -> str:
+    """Return a line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def table_lines(head: Sequence[str], rows: Iterable[Iterable[str]], names: int | None = None) -> list[str]:
+    """Return the lines of a Markdown table; columns after the first `names` are aligned right, none without."""
+    left = len(head) if names is None else names
+    return [table_line(head), "|" + "---|" * left + "---:|" * (len(head) - left), *map(table_line, rows)]
+
+
+def write_results(path: Path, results: Any, table: str | None = None) -> None:
+    """Write results as JSON, and their table, if there is one, as Markdown beside it."""
+    write_text(path, json.dumps(results, indent=1) + "\n")
+    if table is not None:
+        write_text(path.with_suffix(".md"), table)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python
-"""Speed of the verifier's service beside two usual ways to judge the same pairs, taken in turn in one run.
+"""Speed of the verifier's service compared with two usual ways to judge the same pairs, measured in turn in one run.
 
-- its own weights in sentence-transformers' `CrossEncoder` as it comes: fp32, batches of 32, its own tokenizing and padding;
+- its own weights in sentence-transformers' `CrossEncoder` with its defaults: fp32, batches of 32, its own tokenizing and padding;
 - a model of the size of RoBERTa-large in fp32, with random weights, on fewer of the pairs: the same tokens, sorted by length,
   a few at a time (`TOGETHER`), padded to their longest.
 
 The pairs are those that the pipeline asks for drawn rows of the evaluation files.
 """
 
-import argparse
 import os
 import statistics
 import tempfile
@@ -19,8 +18,9 @@ from random import Random
 from typing import Any
 
 import torch
-from common import rows_of, write_results
+from common import make_parser, rows_of, write_results
 from padded_context import FILES
+from speed import Recorder
 
 from knowhalu.build import build_method
 from knowhalu.encoder.backend import EncoderBackend
@@ -28,7 +28,7 @@ from knowhalu.encoder.bert import translate_weight_name
 from knowhalu.encoder.device import in_one_thread
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
-from knowhalu.requests import Entail, EntailmentPair
+from knowhalu.requests import EntailmentPair
 from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
@@ -44,27 +44,16 @@ NAMES = {
 Timed = Callable[[], float]
 
 
-class Listener:
-    """Pass requests on, and keep the pairs of each, so that they can be judged again."""
-
-    def __init__(self, backend: EncoderBackend) -> None:
-        self.backend, self.pairs = backend, dict[EntailmentPair, None]()
-
-    def answer_many(self, requests: Sequence[Entail]) -> list[Any]:
-        """Answer and remember."""
-        self.pairs |= dict.fromkeys(p for r in requests for p in r.pairs)
-        return list(self.backend.answer_many(requests))
-
-
-def asked(data: Path, backend: EncoderBackend, count: int, seed: int) -> list[EntailmentPair]:
-    """Draw from the distinct pairs that the pipeline asks for some rows of each file."""
+def draw_pairs(data: Path, backend: EncoderBackend, count: int, seed: int) -> list[EntailmentPair]:
+    """Draw from the distinct pairs that the pipeline requests for some rows of each file."""
     draw, samples = Random(seed), list[Sample]()
     for name in FILES:
         samples += [r.sample for r in draw.sample(rows_of(data, name), ROWS_OF_EACH)]
-    listener, settings = Listener(backend), Settings()
-    backends = Backends(entail=listener, search=SearchBackend(settings.retrieval))
+    recorder, settings = Recorder(backend), Settings()
+    backends = Backends(entail=recorder, search=SearchBackend(settings.retrieval))
     list(Engine(build_method(settings), backends).run(samples))
-    return draw.sample(list(listener.pairs), min(count, len(listener.pairs)))
+    pairs = dict.fromkeys(pair for call in recorder.calls for request in call for pair in request.pairs)
+    return draw.sample(list(pairs), min(count, len(pairs)))
 
 
 def second(pair: EntailmentPair) -> str:
@@ -139,29 +128,29 @@ def spread(backend: EncoderBackend, pairs: Sequence[EntailmentPair], count: int)
 
 def rounds(ways: dict[str, Timed], count: int) -> dict[str, list[float]]:
     """Measure all ways in turn, `count` times, after one that does not count."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    rates: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(count + 1):
         for name, measure in ways.items():
             rate = measure()
             if number:
-                found[name].append(rate)
-    return found
+                rates[name].append(rate)
+    return rates
 
 
 def figures(rates: dict[str, list[float]]) -> dict[str, dict[str, float]]:
     """Return by how much the service is faster than each other way, round by round: median, least and most."""
-    found = {}
+    compared = {}
     for name, goal in GOALS.items():
         ratios = [ours / theirs for ours, theirs in zip(rates["service"], rates[name], strict=True)]
-        found[name] = {
+        compared[name] = {
             "pairs_per_second": statistics.median(rates[name]), "times": statistics.median(ratios), "least": min(ratios),
             "most": max(ratios), "goal": goal,
         }  # fmt: skip
-    return found
+    return compared
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Lay out the table."""
+    """Return the table with its explanation."""
     lines = [
         f"{result['pairs']} pairs that the pipeline asks for, median {result['median_tokens']:.0f} tokens; RoBERTa-large's",
         f"size on {result['few_pairs']} of them, neighbours at equal steps of length. {result['rounds']} rounds, all in turn,",
@@ -179,18 +168,16 @@ def markdown(result: dict[str, Any]) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "encoder_speed.json", "data")
     parser.add_argument("--pairs", type=int, default=320)
     parser.add_argument("--few", type=int, default=24, help=f"pairs for the large model, a multiple of {TOGETHER}")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="threads of all ways; one, where others use the cores too")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/encoder_speed.json"))
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     backend = EncoderBackend(threads=args.threads)
-    pairs = asked(args.data, backend, args.pairs, args.seed)
+    pairs = draw_pairs(args.data, backend, args.pairs, args.seed)
     few = spread(backend, pairs, args.few)
     with tempfile.TemporaryDirectory() as folder:
         crossed, large = cross_encoder(backend, Path(folder)), roberta_large()

@@ -1,15 +1,14 @@
 #!/usr/bin/env python
-"""How little the engine adds: 64 checks in flight against a loopback server that answers in 50 ms, beside the ideal time.
+"""Overhead of the engine: 64 checks in flight against a loopback server that answers in 50 ms, compared with the ideal time.
 
-The server is a process of its own. The ideal is what a server with a place for every check would need: rounds x 50 ms. What a
-run takes beyond it at its beginning and end (the server is asked for its models, connections are opened) is told apart from
-what it takes all along, by a run of half the length.
+The server is a process of its own. The ideal is what a server with a place for every check would need: rounds x 50 ms. The
+constant overhead at the beginning and end of a run (the list of models is requested, connections are opened) is separated from
+the overhead of each request by a run of half the length.
 
-The server stands for one that answers in 50 ms, so it must do that: its replies are made once, and it waits to the microsecond.
-With the usual selector, which waits whole milliseconds, it answered after 51 ms and many checks at once.
+The server must answer after 50 ms exactly, so its replies are built once and it waits to the microsecond. With the default
+selector, which waits whole milliseconds, it answered after 51 ms and many checks at once.
 """
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -19,7 +18,8 @@ import selectors
 import statistics
 import time
 from multiprocessing.connection import Connection
-from pathlib import Path
+
+from common import make_parser, write_results
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.llm.options import LLMOptions
@@ -54,7 +54,7 @@ class Answering(asyncio.Protocol):
         self.transport, self.data, self.whole = transport, b"", 0
 
     def data_received(self, data: bytes) -> None:
-        """Take in a part of a request, and answer where it is whole."""
+        """Collect a part of a request, and answer when it is complete."""
         self.data += data
         if not self.whole and (end := self.data.find(b"\r\n\r\n")) > 0:
             length = LENGTH.search(self.data, 0, end)
@@ -65,12 +65,12 @@ class Answering(asyncio.Protocol):
             asyncio.get_running_loop().call_later(SECONDS, self.transport.write, reply)
 
 
-def serve(told: Connection) -> None:
-    """Serve until killed; tell the port."""
+def serve(connection: Connection) -> None:
+    """Serve until killed; send the port through the connection."""
 
     async def main() -> None:
         server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0)
-        told.send(server.sockets[0].getsockname()[1])
+        connection.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
@@ -78,7 +78,7 @@ def serve(told: Connection) -> None:
 
 
 class Rounds:
-    """A check that asks `rounds` times, each time with a longer prompt, as KnowHalu does."""
+    """A check that generates `rounds` times, each time with a longer prompt, as KnowHalu does."""
 
     name = "rounds"
 
@@ -108,12 +108,11 @@ def run(port: int, checks: int, rounds: int, in_flight: int) -> float:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, "engine_efficiency.json")
     parser.add_argument("--checks", type=int, default=1920)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/engine_efficiency.json"))
     args = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -135,8 +134,7 @@ def main() -> None:
         "half_seconds": halves, "constant_seconds": 2 * half - whole, "steady_efficiency": ideal / 2 / (whole - half),
         "own_seconds_per_request": own, "processors": os.cpu_count(), "load_before": load,
     }  # fmt: skip
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_results(args.out, result)
     print(f"{result['efficiency']:.1%} of the ideal ({ideal:.2f} s; measured {', '.join(f'{s:.2f}' for s in measured)})")
     print(f"{result['steady_efficiency']:.1%} once it runs; beginning and end take {result['constant_seconds']:.2f} s")
     print(f"{own * 1000:.2f} ms of a processor for each request; the machine's load was {load:.1f} before")

@@ -1,18 +1,17 @@
 #!/usr/bin/env python
-"""What the verifier gets wrong on the project's own test claims: by kind of error and of statement, with its surest mistakes.
+"""What the verifier gets wrong on the project's own test claims: by kind of error and of statement, with its worst mistakes.
 
-The texts are the project's own, so they may be shown. Kinds of errors are those that the writers named; statements are sorted by
-plain rules (a negation, a number, several sentences), so that each share can be counted again.
+The texts are the project's own, so they may be shown. Kinds of errors are those that the writers named; statements are classified
+by simple rules (a negation, a number, several sentences), so that each share can be reproduced.
 """
 
-import argparse
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import auc, interval, write_results
+from common import auc, interval, make_parser, ranged, table_lines, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.requests import EntailmentPair
@@ -22,7 +21,7 @@ from knowhalu.training.recipes import OWN_DATA
 
 
 class Claim(NamedTuple):
-    """A test claim, its source and the genre of that, what it is, and the kind of its error."""
+    """A test claim with its source, its label and kind of error, the passages that support it, and the genre of the source."""
 
     source: str
     text: str
@@ -46,9 +45,9 @@ RULES: dict[str, Callable[[Claim], bool]] = {
 
 
 def _novelty(claim: Claim) -> float:
-    there = set(re.findall(r"\w+", claim.source.lower()))
-    mine = re.findall(r"\w{4,}", claim.text.lower())
-    return sum(w not in there for w in mine) / max(1, len(mine))
+    source_words = set(re.findall(r"\w+", claim.source.lower()))
+    words = re.findall(r"\w{4,}", claim.text.lower())
+    return sum(word not in source_words for word in words) / max(1, len(words))
 
 
 def claims(name: str, limit: int) -> Iterator[Claim]:
@@ -60,55 +59,51 @@ def claims(name: str, limit: int) -> Iterator[Claim]:
             yield Claim(row["document"], c["text"], c["label"] == "supported", c["error_type"] or "", support, row["genre"])
 
 
-def by_kind(found: list[Claim], supported: Any) -> dict[str, dict[str, Any]]:
+def by_kind(tested: list[Claim], scores: Any) -> dict[str, dict[str, Any]]:
     """Return for every kind of error the ROC-AUC of its claims against all supported ones."""
-    right = np.array([c.supported for c in found])
-    kinds: dict[str, dict[str, Any]] = {}
-    for kind in sorted({c.kind for c in found if c.kind}):
-        part = right | np.array([c.kind == kind for c in found])
-        kinds[kind] = _measured(right[part], supported[part], [c.source for c, p in zip(found, part, strict=True) if p])
-    return kinds
+    right = np.array([c.supported for c in tested])
+    kinds = sorted({c.kind for c in tested if c.kind})
+    return {kind: _measured(tested, scores, right | np.array([c.kind == kind for c in tested])) for kind in kinds}
 
 
-def by_rule(found: list[Claim], supported: Any) -> dict[str, dict[str, Any]]:
-    """Return the ROC-AUC among the claims that a rule picks."""
-    right = np.array([c.supported for c in found])
-    picked = {name: np.array([rule(c) for c in found]) for name, rule in RULES.items()}
-    measured = {}
-    for name, part in picked.items():
-        if 0 < right[part].sum() < part.sum():
-            measured[name] = _measured(right[part], supported[part], [c.source for c, p in zip(found, part, strict=True) if p])
-    return measured
+def by_rule(tested: list[Claim], scores: Any) -> dict[str, dict[str, Any]]:
+    """Return the ROC-AUC among the claims that a rule selects, where they have both labels."""
+    right = np.array([c.supported for c in tested])
+    parts = {name: np.array([rule(c) for c in tested]) for name, rule in RULES.items()}
+    return {name: _measured(tested, scores, part) for name, part in parts.items() if 0 < right[part].sum() < part.sum()}
 
 
-def _measured(right: Any, supported: Any, sources: list[str]) -> dict[str, Any]:
-    low, high = interval(lambda i: auc(right[i], supported[i]), sources, draws=400)
+def _measured(tested: list[Claim], scores: Any, part: Any) -> dict[str, Any]:
+    """Return the ROC-AUC of some claims with its interval, claims on one document drawn together."""
+    chosen = [claim for claim, is_chosen in zip(tested, part, strict=True) if is_chosen]
+    right, supported = np.array([c.supported for c in chosen]), scores[part]
+    low, high = interval(lambda i: auc(right[i], supported[i]), [c.source for c in chosen], draws=400)
     return {"wrong": int((~right).sum()), "right": int(right.sum()), "auc": auc(right, supported), "low": low, "high": high}
 
 
-def surest(found: list[Claim], supported: Any, most: int = 3) -> dict[str, list[tuple[float, Claim]]]:
-    """Return the surest mistakes: wrong claims that look supported, of different kinds, and right ones that look wrong."""
-    order = np.argsort(-supported)
+def worst_mistakes(tested: list[Claim], scores: Any, most: int = 3) -> dict[str, list[tuple[float, Claim]]]:
+    """Return wrong claims that look supported, of different kinds, and right ones that look wrong, the most certain first."""
+    ordered = [(float(scores[i]), tested[i]) for i in np.argsort(-scores) if len(tested[i].text.split()) < 40]
     passed: dict[str, tuple[float, Claim]] = {}
-    for i in order:
-        if not found[i].supported and len(found[i].text.split()) < 40:
-            passed.setdefault(found[i].kind, (float(supported[i]), found[i]))
-    accused = [(float(supported[i]), found[i]) for i in order[::-1] if found[i].supported and len(found[i].text.split()) < 40]
+    for score, claim in ordered:
+        if not claim.supported:
+            passed.setdefault(claim.kind, (score, claim))
+    accused = [(score, claim) for score, claim in ordered[::-1] if claim.supported]
     return {"passed": list(passed.values())[: 2 * most], "accused": accused[:most]}
 
 
 def table(result: dict[str, Any], mistakes: dict[str, list[tuple[float, Claim]]]) -> str:
-    """Lay out the figures and the mistakes as Markdown."""
+    """Return the figures and the mistakes as Markdown."""
     lines = [
         f"P(supported) of the verifier alone on {result['claims']} test claims of `{result['set']}`; AUC {result['auc']:.3f}.",
         "In brackets: 95 % bootstrap interval, claims on one document drawn together.", "",
-        "| error | wrong claims | ROC-AUC against all right ones |", "|---|---|---|",
     ]  # fmt: skip
-    for name, r in sorted(result["kinds"].items(), key=lambda item: item[1]["auc"]):
-        lines.append(f"| {name} | {r['wrong']} | {r['auc']:.3f} [{r['low']:.3f}, {r['high']:.3f}] |")
-    lines += ["", "| claims | right | wrong | ROC-AUC |", "|---|---|---|---|"]
-    for name, r in result["rules"].items():
-        lines.append(f"| {name} | {r['right']} | {r['wrong']} | {r['auc']:.3f} [{r['low']:.3f}, {r['high']:.3f}] |")
+    kinds = sorted(result["kinds"].items(), key=lambda item: item[1]["auc"])
+    by_error = ([name, str(r["wrong"]), ranged(r["auc"], r["low"], r["high"])] for name, r in kinds)
+    lines += [*table_lines(["error", "wrong claims", "ROC-AUC against all right ones"], by_error), ""]
+    rules = result["rules"].items()
+    by_rules = ([name, str(r["right"]), str(r["wrong"]), ranged(r["auc"], r["low"], r["high"])] for name, r in rules)
+    lines += table_lines(["claims", "right", "wrong", "ROC-AUC"], by_rules)
     lines += ["", "Wrong claims that it takes for supported:", ""]
     lines += [f'- {p:.2f}, {c.kind}: "{c.text}" The source: "{c.support or "says nothing of it"}"' for p, c in mistakes["passed"]]
     lines += ["", "Right claims that it takes for wrong:", ""]
@@ -118,20 +113,18 @@ def table(result: dict[str, Any], mistakes: dict[str, list[tuple[float, Claim]]]
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, "failures.json")
     parser.add_argument("--folder", type=Path, help="verifier; default: the shipped one")
     parser.add_argument("--set", choices=("claims", "inference"), default="claims", help="claims on documents, or short ones")
     parser.add_argument("--limit", type=int, default=100_000, help="documents taken")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/failures.json"))
     args = parser.parse_args()
-    backend, found = EncoderBackend(args.folder), list(claims(args.set, args.limit))
-    supported = np.array([p.supported for p in backend.score([EntailmentPair(c.source, c.text) for c in found])])
-    right = np.array([c.supported for c in found])
+    backend, tested = EncoderBackend(args.folder), list(claims(args.set, args.limit))
+    scores = np.array([p.supported for p in backend.score([EntailmentPair(c.source, c.text) for c in tested])])
     result = {
-        "set": args.set, "claims": len(found), "auc": auc(right, supported),
-        "kinds": by_kind(found, supported), "rules": by_rule(found, supported),
+        "set": args.set, "claims": len(tested), "auc": auc(np.array([c.supported for c in tested]), scores),
+        "kinds": by_kind(tested, scores), "rules": by_rule(tested, scores),
     }  # fmt: skip
-    write_results(args.out, result, table(result, surest(found, supported)))
+    write_results(args.out, result, table(result, worst_mistakes(tested, scores)))
     print(args.out.with_suffix(".md").read_text())
 
 

@@ -1,9 +1,9 @@
-"""How an index grows: clustered vectors of 384 numbers through the real builder, from ten thousand to ten million.
+"""How an index scales: clustered vectors of 384 numbers through the real builder, from ten thousand to ten million.
 
 The vectors need no model: a text that is a number names a vector, whose coordinates are hashes of the number and the position, so
 that every machine makes the same ones, in any order. Each size is built in one process and searched in another, so that their
-memory can be measured apart. Memory is the peak of a process, memory-mapped files included; `own` leaves those out, because the
-system reclaims their pages when it needs them. Writes JSON, a table and a chart.
+memory can be measured separately. Memory is the peak of a process, memory-mapped files included; `own` excludes those, because
+the system reclaims their pages when it needs them. Writes JSON, a table and a chart.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 import numpy as np
 from charts import draw_log_panels
-from common import write_results
+from common import table_line, write_results
 from numpy.typing import NDArray
 
 from knowhalu.index.build import build_index
@@ -31,13 +31,13 @@ from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
 
 SPREAD = 0.7
-"""Length of what is a vector's own, where its cluster's centre has length 1."""
+"""Length of a vector's difference from the centre of its cluster, which has length 1."""
 Floats = NDArray[np.float32]
 
 
 def _noise(numbers: NDArray[np.uint64], dimension: int, salt: int) -> Floats:
     """Return a hash of each number as a row of about normal coordinates with length 1 on average (splitmix64)."""
-    found = np.empty((len(numbers), dimension), np.float32)
+    noise = np.empty((len(numbers), dimension), np.float32)
     for start in range(0, len(numbers), 4096):
         part = numbers[start : start + 4096, None]
         mixed = part * np.uint64(dimension) + np.arange(dimension, dtype=np.uint64) + np.uint64(salt << 48)
@@ -46,8 +46,8 @@ def _noise(numbers: NDArray[np.uint64], dimension: int, salt: int) -> Floats:
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         halves = mixed.view(np.uint16).reshape(len(part), dimension, 4)
         # the sum of four even draws is close to a normal one
-        found[start : start + 4096] = (halves.sum(axis=2, dtype=np.int64) - 4 * 32767.5) / 37837.0
-    return found / np.float32(dimension**0.5)
+        noise[start : start + 4096] = (halves.sum(axis=2, dtype=np.int64) - 4 * 32767.5) / 37837.0
+    return noise / np.float32(dimension**0.5)
 
 
 class Synthetic:
@@ -63,10 +63,10 @@ class Synthetic:
     def encode(self, texts: Sequence[str], *, query: bool = False) -> Floats:
         """Return the vectors of some numbers."""
         numbers = np.array([int(t.partition(" ")[0]) for t in texts], np.uint64)
-        found = _noise(numbers % np.uint64(self.clusters), self.dimension, 1) + SPREAD * _noise(numbers, self.dimension, 2)
+        vectors = _noise(numbers % np.uint64(self.clusters), self.dimension, 1) + SPREAD * _noise(numbers, self.dimension, 2)
         if any(t.endswith("again") for t in texts):
-            found += 0.5 * SPREAD * _noise(numbers, self.dimension, 3)
-        normed: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
+            vectors += 0.5 * SPREAD * _noise(numbers, self.dimension, 3)
+        normed: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return normed
 
 
@@ -89,26 +89,26 @@ def embedder_of(count: int) -> Synthetic:
 
 @contextmanager
 def memory() -> Iterator[dict[str, float]]:
-    """Watch this process: its most memory in MiB, with and without memory-mapped files."""
-    found, done = {"all": 0.0, "own": 0.0}, threading.Event()
+    """Measure the peak memory of this process in MiB, with and without memory-mapped files."""
+    peak, done = {"all": 0.0, "own": 0.0}, threading.Event()
 
-    def look() -> None:
+    def read_status() -> None:
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
-        found["all"] = int(status["VmHWM"].split()[0]) / 1024
-        found["own"] = max(found["own"], int(status["RssAnon"].split()[0]) / 1024)
+        peak["all"] = int(status["VmHWM"].split()[0]) / 1024
+        peak["own"] = max(peak["own"], int(status["RssAnon"].split()[0]) / 1024)
 
     def watch() -> None:
         while not done.wait(0.2):
-            look()
+            read_status()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield found
+        yield peak
     finally:
         done.set()
         thread.join()
-        look()
+        read_status()
 
 
 def build(count: int, folder: Path, factory: str, storage: str) -> dict[str, object]:
@@ -123,28 +123,23 @@ def build(count: int, folder: Path, factory: str, storage: str) -> dict[str, obj
             stages[state.stage] = stages.get(state.stage, 0.0) + now - last  # type: ignore[attr-defined]
             last = now
 
-        made = build_index(
-            numbered(count),
-            folder,
-            embedder_of(count),
-            chunking=Chunking(words=0),
-            factory=factory,
-            storage=storage,  # type: ignore[arg-type]
-            progress=progress,
-        )
-    size = sum(entry.size for entry in made.files.values())
+        index = build_index(
+            numbered(count), folder, embedder_of(count), chunking=Chunking(words=0), factory=factory,
+            storage=storage, progress=progress,  # type: ignore[arg-type]
+        )  # fmt: skip
+    size = sum(entry.size for entry in index.files.values())
     seconds = time.perf_counter() - started
-    return {"factory": made.factory, "build_seconds": seconds, "stages": stages, "disk_mib": size / 2**20, "build_mib": used}
+    return {"factory": index.factory, "build_seconds": seconds, "stages": stages, "disk_mib": size / 2**20, "build_mib": used}
 
 
 def exact(folder: Path, queries: np.ndarray) -> np.ndarray:
     """Return the K nearest rows of each query by comparing all vectors."""
     import faiss
 
-    made = read_index_info(folder)
+    info = read_index_info(folder)
     heap, first = faiss.ResultHeap(len(queries), K, keep_max=True), 0
-    paths = [folder / s.vectors for s in made.shards]
-    for block in stream_vectors(paths, made.embedder.dimension, made.storage):
+    paths = [folder / s.vectors for s in info.shards]
+    for block in stream_vectors(paths, info.embedder.dimension, info.storage):
         scores, rows = faiss.knn(queries, block, min(K, len(block)), faiss.METRIC_INNER_PRODUCT)
         heap.add_result(scores, rows + first)
         first += len(block)
@@ -174,13 +169,9 @@ def search(count: int, folder: Path, parameters: SearchParameters | None) -> dic
     truth = exact(folder, queries)
     recall = float(np.mean([len({*a} & {*b}) / K for a, b in zip(near.rows.tolist(), truth.tolist(), strict=True)]))
     return {
-        "open_seconds": opened,
-        "queries_per_second": QUERIES / batch,
-        "queries_per_second_one_by_one": QUERIES / single,
-        "recall_at_10": recall,
-        "search_mib": used,
-        "parameters": index.parameters.model_dump(),
-    }
+        "open_seconds": opened, "queries_per_second": QUERIES / batch, "queries_per_second_one_by_one": QUERIES / single,
+        "recall_at_10": recall, "search_mib": used, "parameters": index.parameters.model_dump(),
+    }  # fmt: skip
 
 
 @click.command()
@@ -212,8 +203,8 @@ def main(
                 continue
             command = [sys.executable, __file__, "--work", str(home), "--factory", factory, "--storage", storage]
             command += ["--parameters", parameters] if parameters else []
-            told = subprocess.run([*command, "--step", act, str(count)], stdout=subprocess.PIPE, text=True, check=True).stdout
-            row |= json.loads(told.splitlines()[-1])
+            output = subprocess.run([*command, "--step", act, str(count)], stdout=subprocess.PIPE, text=True, check=True).stdout
+            row |= json.loads(output.splitlines()[-1])
         click.echo(json.dumps(row))
         rows.append(row)
         write_results(out, {"dimension": 384, "k": K, "rows": rows}, table(rows))
@@ -223,20 +214,20 @@ def main(
 
 
 def table(rows: list[dict]) -> str:
-    """Lay out time, memory, disk space, speed and recall for every size."""
+    """Return a table of time, memory, disk space, speed and recall for every size."""
     heads = ("passages", "factory", "build, s", "its memory, GB", "disk, GB", "opening, ms", "first queries/s",
              "again, one by one", "recall@10")  # fmt: skip
-    lines = [f"| {' | '.join(heads)} |", f"|---:|---|{'---:|' * 7}"]
+    lines = [table_line(heads), f"|---:|---|{'---:|' * 7}"]
     for r in rows:
         cells = [f"{r['passages']:,}", r["factory"], f"{r['build_seconds']:,.0f}", f"{r['build_mib']['all'] / 1024:.2f}",
                  f"{r['disk_mib'] / 1024:.1f}", f"{1000 * r['open_seconds']:.0f}", f"{r['queries_per_second']:,.0f}",
                  f"{r['queries_per_second_one_by_one']:,.0f}", f"{r['recall_at_10']:.3f}"]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(table_line(cells))
     return "\n".join(lines) + "\n"
 
 
 def plot(rows: list[dict], path: Path) -> None:
-    """Draw how time, memory, recall and speed go with the size."""
+    """Draw time, memory, recall and speed over the size."""
     sizes = [row["passages"] for row in rows]
     wanted = {
         "build, seconds": [r.get("build_seconds") for r in rows],

@@ -1,8 +1,8 @@
-"""The index beside the libraries under it: the builder against the bare model, a search against bare FAISS, in turn.
+"""The index compared with the libraries below it: the builder with the bare model, a search with bare FAISS, in turn.
 
-For a search both get the same vectors, FAISS in memory and ours from a memory map. With an approximate factory FAISS refines by
-its own means (IndexRefineFlat) as widely as we do. A search is timed from the text of a query on, as users wait for it: both
-embed it with the packaged embedder, and both end with row numbers. It is also timed from the vector on. All shares are the
+For a search both get the same vectors, FAISS in memory and ours from a memory map. With an approximate factory FAISS refines with
+IndexRefineFlat as many candidates as we do. A search is timed from the text of a query, as users wait for it: both
+embed it with the packaged embedder, and both return row numbers. It is also timed from the vector. All shares are the
 other's time divided by ours: 1 is as fast.
 """
 
@@ -73,13 +73,13 @@ def bare(index: FaissIndex, vectors: np.ndarray, factory: str) -> Callable[[np.n
     if factory == "Flat":
         return lambda queries: flat.search(queries, K)
     file = next(index.folder.glob("search-*"))
-    inner, asked = faiss.read_index(str(file)), index.parameters
+    inner, parameters = faiss.read_index(str(file)), index.parameters
     if "IVF" in factory:
-        faiss.extract_index_ivf(inner).nprobe = asked.nprobe
+        faiss.extract_index_ivf(inner).nprobe = parameters.nprobe
     else:
-        inner.hnsw.efSearch = max(asked.ef_search, K * asked.refine)
+        inner.hnsw.efSearch = max(parameters.ef_search, K * parameters.refine)
     refined = faiss.IndexRefineFlat(inner, faiss.swig_ptr(vectors))
-    refined.k_factor = asked.refine
+    refined.k_factor = parameters.refine
 
     def search(queries: np.ndarray) -> Any:
         assert inner.ntotal == len(vectors)  # FAISS only points to both, so both must live on
@@ -90,7 +90,7 @@ def bare(index: FaissIndex, vectors: np.ndarray, factory: str) -> Callable[[np.n
 
 def latency(count: int, factory: str, times: int) -> list[dict[str, Any]]:
     """Compare searches of one query and of many, call by call in turn."""
-    embedder, reader, found = Synthetic(max(20, count // 500)), MiniLMEmbedder(), []
+    embedder, reader, rows = Synthetic(max(20, count // 500)), MiniLMEmbedder(), []
     with tempfile.TemporaryDirectory() as folder:
         build_index(numbered(count), Path(folder) / "index", embedder, chunking=Chunking(words=0), factory=factory)
         index = FaissIndex.open(Path(folder) / "index", embedder)
@@ -99,20 +99,20 @@ def latency(count: int, factory: str, times: int) -> list[dict[str, Any]]:
             vectors = embedder.encode([f"{i * 37 % count} again" for i in range(size)])
             texts = [" ".join(text.split()[:12]) for text in make_passages(size)]
             ours = partial(index.nearest, k=K)
-            found.append(
+            rows.append(
                 {
                     "passages": count, "factory": factory, "queries": size,
                     "from_text": in_turn(reading(ours, reader, texts, vectors), reading(theirs, reader, texts, vectors), calls),
                     "from_vector": in_turn(partial(ours, vectors), partial(theirs, vectors), calls),
                 }
             )  # fmt: skip
-    return found
+    return rows
 
 
 def reading(
     search: Callable[[np.ndarray], Any], reader: MiniLMEmbedder, texts: list[str], vectors: np.ndarray
 ) -> Callable[[], Any]:
-    """Return a search that embeds its texts first, and then looks for the vectors that the made-up index knows."""
+    """Return a search that first embeds its texts, and then searches for the vectors that the synthetic index has."""
 
     def both() -> Any:
         reader.encode(texts, query=True)
@@ -129,7 +129,7 @@ def in_turn(ours: Callable[[], Any], theirs: Callable[[], Any], times: int) -> d
         for search, taken in both if turn % 2 else both[::-1]:
             started = time.perf_counter()
             search()
-            if turn >= 3:  # what is read and made ready by the first calls counts for neither
+            if turn >= 3:  # the first calls read pages and fill caches, so they count for neither
                 taken.append(time.perf_counter() - started)
     mine, other = map(statistics.median, seconds)
     return {"ours_ms": 1000 * mine, "faiss_ms": 1000 * other, "share": other / mine}
@@ -144,14 +144,14 @@ def in_turn(ours: Callable[[], Any], theirs: Callable[[], Any], times: int) -> d
 @click.option("--out", type=click.Path(path_type=Path), default=Path("index_speed.json"), show_default=True)
 def main(passages: int, sizes: str, factories: str, rounds: int, times: int, out: Path) -> None:
     """Measure and write both comparisons."""
-    found: dict[str, Any] = {"builder": throughput(passages, rounds) if passages else None, "search": []}
-    click.echo(json.dumps(found["builder"]))
+    results: dict[str, Any] = {"builder": throughput(passages, rounds) if passages else None, "search": []}
+    click.echo(json.dumps(results["builder"]))
     for count in map(int, filter(None, sizes.split(","))):
         for factory in factories.split(";"):
             for row in latency(count, factory, times):
-                found["search"].append(row)
+                results["search"].append(row)
                 click.echo(json.dumps(row))
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 #!/usr/bin/env python
-"""What each group of features brings to the judgment: fitted anew without it on the same held-out rows, asked of the twelve sets.
+"""What each group of features contributes to the judgment: refitted without it on the same held-out rows, on the twelve sets.
 
-Nothing is read anew on the sets: the features stand in the outcomes that `knowhalu eval all` left. Each fit is that of
+The sets are not checked again: the features are in the outcomes that `knowhalu eval all` left. Each fit is that of
 `scripts/fit_judgment.py`, base form, without its temperature; answers that the off-target check decides keep their probability.
 """
 
-import argparse
 import json
 import shutil
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Array, EvalRow, auc, balanced, rows_of, write_results
+from common import Array, EvalRow, auc, balanced, make_parser, ranged, rows_of, table_line, write_results
 from quality import judged
 from verifier import SETS, gains
 
@@ -45,28 +44,28 @@ def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
     """Read the held-out rows that a judgment is fitted on: their features, gold and importance, for claims and for answers."""
     held = HeldOutRows(data, leave_out)
     tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, answers))}
-    found = {}
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(shutil.copytree(PACKAGED_VERIFIER, Path(made) / "verifier"))
+    by_task = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(shutil.copytree(PACKAGED_VERIFIER, Path(temporary) / "verifier"))
         (folder / "judgment.json").write_text(json.dumps(beginning(tasks)), encoding="utf-8")
         for task, rows in tasks.items():
             read = [(r, s.base) for r, v in checked(folder, rows, f"{task}s", whole=True) for s in v.segments if s.base.features]
             share = {o: sum(r.origin == o for r, _ in read) for o in {r.origin for r, _ in read}}
-            found[task] = [
+            by_task[task] = [
                 {"features": j.features, "gold": r.supported, "weight": 100 * r.weight / max(share[r.origin], FEW)}
                 for r, j in read
             ]
-    return found
+    return by_task
 
 
 def fitted(rows: Rows, without: Sequence[str], only: Sequence[str] = ()) -> dict[str, FeatureWeights]:
-    """Fit the weights of every task anew; without some features, or with some alone."""
-    found = {}
+    """Refit the weights of every task, without some features, or with some alone."""
+    weights = {}
     for task, every in rows.items():
         features = [{n: v for n, v in r["features"].items() if n not in without and (not only or n in only)} for r in every]
         model = fit_signed_logistic(features, [r["gold"] for r in every], [r["weight"] for r in every])
-        found[task] = FeatureWeights(model["bias"], model["weights"], model["cut"])
-    return found
+        weights[task] = FeatureWeights(model["bias"], model["weights"], model["cut"])
+    return weights
 
 
 def probability(verdict: Verdict, weights: Mapping[str, FeatureWeights], task: str) -> float:
@@ -77,62 +76,57 @@ def probability(verdict: Verdict, weights: Mapping[str, FeatureWeights], task: s
 
 def scored(weights: Mapping[str, FeatureWeights], tested: Mapping[str, list[EvalRow]], runs: Path) -> dict[str, Array]:
     """Return 1 - P(hallucinated) of all rows by other weights."""
-    found = {}
+    scores = {}
     for name, rows in tested.items():
         tasks = ["answer" if r.sample.question else "claim" for r in rows]
         verdicts = judged(runs, name, rows)
-        found[name] = np.array([1 - probability(v, weights, t) for v, t in zip(verdicts, tasks, strict=True)])
-    return found
+        scores[name] = np.array([1 - probability(v, weights, t) for v, t in zip(verdicts, tasks, strict=True)])
+    return scores
 
 
-def compared(tested: Mapping[str, list[EvalRow]], all_of: Mapping[str, Array], said: Mapping[str, Mapping[str, Array]]) -> Any:
-    """Return mean ROC-AUC and balanced accuracy of every fit, what it has more than the whole, and on which sets most."""
+def compared(tested: Mapping[str, list[EvalRow]], whole: Mapping[str, Array], fits: Mapping[str, Mapping[str, Array]]) -> Any:
+    """Return mean ROC-AUC and balanced accuracy of every fit, and its gain over the fit of all features, also by set."""
     gold = {name: np.array([r.faithful for r in rows]) for name, rows in tested.items()}
-    found = {}
-    for what, scores in said.items():
-        gain = gains(tested, all_of, scores)
-        each = {n: gain[n] for n in tested}
-        found[what] = {
+    results = {}
+    for fit, scores in fits.items():
+        gain = gains(tested, whole, scores)
+        results[fit] = {
             "auc": float(np.mean([auc(gold[n], scores[n]) for n in tested])),
             "balanced": float(np.mean([balanced(gold[n], scores[n] >= 0.5) for n in tested])),
-            "gain": gain["mean"], "sets": each,
+            "gain": gain["mean"], "sets": {n: gain[n] for n in tested},
         }  # fmt: skip
-    return found
+    return results
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out one line a fit."""
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a table with one line for each fit."""
     lines = [
         "Mean ROC-AUC and balanced accuracy over the twelve sets, all rows, base form. *Difference*: against the judgment of all",
         "features, with its 95 % interval (paired bootstrap, rows of one source or claim drawn together). *Most on*: the sets",
         "whose interval leaves out 0.", "",
         "| judgment | ROC-AUC | balanced accuracy | difference | most on |", "|---|---|---|---|---|",
     ]  # fmt: skip
-    for what, r in found.items():
-        sure = {n: g for n, g in r["sets"].items() if g[1] > 0 or g[2] < 0}
-        most = ", ".join(f"{n} {g[0]:+.3f}" for n, g in sorted(sure.items(), key=lambda item: -abs(item[1][0]))[:3]) or "-"
-        gain = "" if what == "all features" else "{:+.3f} [{:+.3f}, {:+.3f}]".format(*r["gain"])
-        lines.append(f"| {what} | {r['auc']:.3f} | {r['balanced']:.3f} | {gain} | {most} |")
+    for fit, r in results.items():
+        significant = {n: g for n, g in r["sets"].items() if g[1] > 0 or g[2] < 0}
+        largest = sorted(significant.items(), key=lambda item: -abs(item[1][0]))[:3]
+        gain = "" if fit == "all features" else ranged(*r["gain"], spec="+.3f")
+        most = ", ".join(f"{n} {g[0]:+.3f}" for n, g in largest) or "-"
+        lines.append(table_line([fit, f"{r['auc']:.3f}", f"{r['balanced']:.3f}", gain, most]))
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--training", type=Path, required=True, help="folder with the training files")
-    parser.add_argument("--runs", type=Path, required=True, help="folder that `knowhalu eval all` left")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/judgment_parts.json"))
-    args = parser.parse_args()
+    args = make_parser(__doc__, "judgment_parts.json", "data", "training", "runs").parse_args()
     rows = fit_rows(args.training, args.data, args.data / "knowhalu_qa_pairs.jsonl.gz")
     tested = {name: rows_of(args.data, name) for name in SETS}
     fits = {"all features": fitted(rows, ())}
     fits |= {f"without {group}": fitted(rows, names.split()) for group, names in GROUPS.items()}
     fits["the whole evidence alone"] = fitted(rows, (), WHOLE)
-    said = {what: scored(weights, tested, args.runs) for what, weights in fits.items()}
-    found = compared(tested, said["all features"], said)
-    write_results(args.out, found, table(found))
-    print(table(found))
+    scores = {fit: scored(weights, tested, args.runs) for fit, weights in fits.items()}
+    results = compared(tested, scores["all features"], scores)
+    write_results(args.out, results, table(results))
+    print(table(results))
 
 
 if __name__ == "__main__":

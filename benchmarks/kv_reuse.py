@@ -1,13 +1,13 @@
 #!/usr/bin/env python
-"""Whole checks with the states of every prompt's beginning kept, beside checks that read every prompt from its start.
+"""Whole checks with the key-value states of prompt prefixes reused, compared with checks that compute every prompt in full.
 
-The model has random weights: what is measured depends on its shape alone. Every check asks what KnowHalu asks: extract,
-then in each hop a query and the knowledge from passages, then the judgment and its label. Each of the four prompts opens
+The model has random weights: the measurement depends on its shape alone. Every check makes the requests of KnowHalu: extract,
+then in each hop a query and the knowledge from passages, then the judgment and its label. Each of the four prompts begins
 with a fixed part of its own and grows at its end. Three ways answer the same requests in turn, in one process:
 
-- `anew`: each prompt is read from its first token on, one at a time, as published scripts do
-- `one by one`: kept states, one check at a time
-- `together`: kept states, all checks side by side, as the engine does
+- `anew`: no reuse, each prompt computed from its first token, one at a time, as published scripts do
+- `one by one`: prefixes reused, one check at a time
+- `together`: prefixes reused, all checks concurrently, as the engine does
 
 On a GPU:  python benchmarks/kv_reuse.py --device cuda --shape 7b --dtype bf16
 """
@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 from charts import draw_horizontal_bars
+from common import write_results
 
 from knowhalu.llm.local.backend import TransformersBackend
 from knowhalu.llm.options import LLMOptions
@@ -50,13 +51,13 @@ GOALS = {"speed-up": 8.0, "computed_over_new": 1.1, "logit_difference": 1e-4}
 
 
 def words(draw_from: random.Random, count: int) -> str:
-    """Make a text of so many tokens."""
+    """Return a text of `count` tokens."""
     return " ".join(f"w{draw_from.randrange(31_000)}" for _ in range(count))
 
 
 @dataclass
 class Script:
-    """The requests of all checks, round by round. What a model would have said is drawn, so that all ways read the same."""
+    """The requests of all checks, round by round. The replies in them are drawn at random, the same for all ways."""
 
     checks: int
     fixed: int
@@ -84,9 +85,7 @@ class Script:
 
     def _request(self, stage: str, tail: str, choices: tuple[str, ...] = ()) -> Generate:
         fixed = self.fixed_parts[stage] + " "
-        return Generate(
-            fixed + tail, fixed=len(fixed), stop=("### ",), max_tokens=REPLIES[stage], choices=choices
-        )  # fmt: skip
+        return Generate(fixed + tail, fixed=len(fixed), stop=("### ",), max_tokens=REPLIES[stage], choices=choices)
 
 
 def tokenizer() -> Any:
@@ -96,9 +95,9 @@ def tokenizer() -> Any:
 
     special = ["<unk>", "it", "cor", "rect", "in", "con", "clusive", "judgment"]
     known = {w: i for i, w in enumerate([*special, *(f"w{i}" for i in range(32_000 - len(special)))])}
-    made = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>")
+    words_as_tokens = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
+    words_as_tokens.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=words_as_tokens, unk_token="<unk>")
 
 
 def model(shape: str, device: str, dtype: torch.dtype) -> Any:
@@ -113,14 +112,14 @@ def model(shape: str, device: str, dtype: torch.dtype) -> Any:
     torch.manual_seed(0)
     torch.set_default_dtype(dtype)
     with torch.device(device):
-        made = LlamaForCausalLM(config)
+        llama = LlamaForCausalLM(config)
     torch.set_default_dtype(torch.float32)
-    return made.eval()
+    return llama.eval()
 
 
 @dataclass
 class Way:
-    """One way to answer, and what it took."""
+    """One way to answer, its seconds by stage, and its replies."""
 
     llm: TransformersBackend
     alone: bool
@@ -128,29 +127,27 @@ class Way:
     replies: list[Completion] = field(default_factory=list)
 
     def answer(self, stage: str, requests: Sequence[Generate]) -> None:
-        """Answer the requests of one round and take the time."""
+        """Answer the requests of one round and measure the time."""
         synchronize()
         start = time.perf_counter()
-        found = [self.llm.answer_many([r])[0] for r in requests] if self.alone else self.llm.answer_many(requests)
+        replies = [self.llm.answer_many([r])[0] for r in requests] if self.alone else self.llm.answer_many(requests)
         synchronize()
         self.seconds[stage] += time.perf_counter() - start
-        for reply in found:
+        for reply in replies:
             if not isinstance(reply, Completion):
                 raise SystemExit(f"a request failed: {reply}")
             self.replies.append(reply)
 
     def result(self, checks: int) -> dict[str, Any]:
-        """Return what it took: seconds, and tokens of prompts that were computed."""
+        """Return the seconds, and the computed tokens of prompts."""
         total = sum(self.seconds.values())
         return {
-            "seconds": round(total, 3),
-            "seconds_per_check": round(total / checks, 4),
+            "seconds": round(total, 3), "seconds_per_check": round(total / checks, 4),
             "seconds_by_stage": {s: round(t, 3) for s, t in self.seconds.items()},
             "prompt_tokens": sum(r.prompt_tokens for r in self.replies),
             "computed_prompt_tokens": sum(r.prompt_tokens - r.cached_tokens for r in self.replies),
-            "generated_tokens": sum(r.completion_tokens for r in self.replies),
-            "tokens_through_the_model": self.llm.computed,
-        }
+            "generated_tokens": sum(r.completion_tokens for r in self.replies), "tokens_through_the_model": self.llm.computed,
+        }  # fmt: skip
 
 
 def synchronize() -> None:
@@ -160,7 +157,7 @@ def synchronize() -> None:
 
 
 def new_tokens(contexts: Sequence[tuple[int, ...]]) -> int:
-    """Count the tokens that stand at a place where no earlier prompt has the same: nobody can compute fewer."""
+    """Count the tokens that no earlier prompt shares as its prefix: the minimum that any reuse has to compute."""
     tree: dict[int, Any] = {}
     count = 0
     for tokens in contexts:
@@ -177,8 +174,8 @@ def logit_difference(kept: TransformersBackend, recomputing: TransformersBackend
     """Return the largest difference of any logit after the labels' contexts, and one after the other of all their tokens."""
     assert kept.together is not None
     contexts = [kept.framing.frame(r).context for r in requests]
-    _, found = kept.together.contexts.read(contexts)
-    return max(float((f.logits - recomputing.alone.read(c)[0][0]).abs().max()) for f, c in zip(found, contexts, strict=True))
+    _, read = kept.together.contexts.read(contexts)
+    return max(float((r.logits - recomputing.alone.read(c)[0][0]).abs().max()) for r, c in zip(read, contexts, strict=True))
 
 
 def compared(ways: dict[str, Way], script: Script, labels: Sequence[Generate]) -> dict[str, Any]:
@@ -205,7 +202,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     options = LLMOptions(style="completion", prefix_mb=args.prefix_mb)
     opened = {n: TransformersBackend(options, reuse=n != "anew", loaded=loaded) for n in ("anew", "one by one", "together")}
     ways = {n: Way(llm, alone=n != "together") for n, llm in opened.items()}
-    for way in ways.values():  # the first pass also makes room and picks kernels
+    for way in ways.values():  # the first pass also allocates memory and selects kernels
         way.llm.answer_many([Generate(words(random.Random(0), 64), max_tokens=4)] * 2)
         way.llm.alone.computed = 0
         if way.llm.together:
@@ -262,8 +259,7 @@ def main() -> None:
         *(g for g in ("computed_over_new", "logit_difference") if result[g] > GOALS[g]),
         *(["same_labels"] if result["same_labels"] < 1 else []),
     ]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({**result, "goals": GOALS, "missed": missed}, indent=1) + "\n", encoding="utf-8")
+    write_results(out, {**result, "goals": GOALS, "missed": missed})
     if plot := args.plot or (ROOT / "docs/kv_reuse.svg" if usual else None):
         draw(result, plot)
     print(json.dumps({k: v for k, v in result.items() if k != "ways"}, indent=1))

@@ -1,12 +1,11 @@
 #!/usr/bin/env python
-"""The off-target check alone: what it finds of answers that evade their question, and what it accuses of those that do not.
+"""The off-target check alone: how many answers that evade their question it finds, and how many others it flags wrongly.
 
 Three sets: the written answers of the test split (five ways to evade, and refusals); answers made by templates that no training
 has seen, on questions about held-out articles; and of the KnowHalu paper's test rows the wrong answers that name nothing, by a
-stated rule (see `bare`), beside the right ones.
+stated rule (see `bare`), together with the right ones.
 """
 
-import argparse
 import json
 import random
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import interval, read, write_results
+from common import interval, make_parser, ranged, read, table_line, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.options import PACKAGED_VERIFIER
@@ -43,11 +42,11 @@ UNSEEN = {
     "misread": ("What came of it was {}.", "People still speak of {}.", "The matter goes back to {}."),
     "refusal": ("The documents are silent on that.", "Nothing I was shown settles it.", "That goes beyond what I can tell."),
 }  # fmt: skip
-"""Templates that were written after the training's and never trained on."""
+"""Templates that were written after those of the training, and never trained on."""
 
 
 class Answer(NamedTuple):
-    """A question, an answer, and the way in which it evades, or "refusal"; empty where it delivers."""
+    """A question, an answer, and the way in which it evades, or "refusal"; empty where it answers."""
 
     question: str
     text: str
@@ -62,27 +61,27 @@ def written(data: Path) -> Iterator[Answer]:
 
 
 def made(held: HeldOutRows, limit: int) -> Iterator[Answer]:
-    """Yield answers by unseen templates to questions on held-out articles, and as many that deliver, right or wrong."""
+    """Yield answers by unseen templates to questions on held-out articles, and as many on target, right or wrong."""
     recipe = next(r for r in RECIPES if r.name == "Wikipedia, questions answered or evaded")
     rng = random.Random(0)
     questions = (q for row in held.of(recipe) if (q := ask_detail(detokenize(text_of(row)), rng)) is not None)
-    for _, asked in zip(range(limit), questions, strict=False):
+    for _, detail in zip(range(limit), questions, strict=False):
         way = rng.choice(list(UNSEEN))
-        yield Answer(asked.question, _filled(way, asked, rng), way)
-        yield Answer(asked.question, rng.choice(asked.alike) if asked.alike and rng.random() < 0.5 else asked.right, "")
+        yield Answer(detail.question, _filled(way, detail, rng), way)
+        yield Answer(detail.question, rng.choice(detail.alike) if detail.alike and rng.random() < 0.5 else detail.right, "")
 
 
-def _filled(way: str, asked: DetailQuestion, rng: random.Random) -> str:
-    details = asked.unlike or (asked.sentence,) if way == "misread" else asked.alike or asked.unlike or ("that",)
+def _filled(way: str, detail: DetailQuestion, rng: random.Random) -> str:
+    details = detail.unlike or (detail.sentence,) if way == "misread" else detail.alike or detail.unlike or ("that",)
     other = rng.choice(details)
-    text = rng.choice(UNSEEN[way]).format(asked.question.rstrip("?") if way == "parroting" else other)
+    text = rng.choice(UNSEEN[way]).format(detail.question.rstrip("?") if way == "parroting" else other)
     return text[:1].upper() + text[1:]
 
 
 def bare(question: str, answer: str) -> bool:
     """Tell whether an answer names nothing: no digit, no capital but the first, and at most two content words of its own."""
-    own = set(content_words(answer)) - set(content_words(question))
-    return not re.search(r"\d|(?<!^)(?<![.!?] )\b[A-Z]", answer) and len(own) <= 2 and len(answer.split()) >= 3
+    new_words = set(content_words(answer)) - set(content_words(question))
+    return not re.search(r"\d|(?<!^)(?<![.!?] )\b[A-Z]", answer) and len(new_words) <= 2 and len(answer.split()) >= 3
 
 
 def paper_rows(data: Path) -> list[dict[str, Any]]:
@@ -114,18 +113,18 @@ class Check:
         self.reasoner = reasoner
 
     def check(self, sample: Sample) -> Conversation[Verdict]:
-        """Say whether the answer delivers."""
-        found = yield from self.reasoner.extract(sample.question or "", sample.response)
-        off = found.is_none and not found.refusal
-        label = Label.INCONCLUSIVE if found.refusal else Label.INCORRECT if off else Label.CORRECT
+        """Decide whether the answer is on target."""
+        extraction = yield from self.reasoner.extract(sample.question or "", sample.response)
+        off = extraction.is_none and not extraction.refusal
+        label = Label.INCONCLUSIVE if extraction.refusal else Label.INCORRECT if off else Label.CORRECT
         return Verdict(
             id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=off,
-            kind=HallucinationKind.OFF_TARGET if off else None, probability=found.confidence, reason=found.reason,
+            kind=HallucinationKind.OFF_TARGET if off else None, probability=extraction.confidence, reason=extraction.reason,
         )  # fmt: skip
 
 
 def labels(folder: Path, answers: Sequence[Answer], *, by_rules: bool) -> list[Label]:
-    """Say of every answer by rules alone or with the verifier: INCORRECT is off-target, INCONCLUSIVE declines to answer."""
+    """Label every answer by rules alone or with the verifier: INCORRECT is off-target, INCONCLUSIVE declines to answer."""
     reasoner = KnowHaluEncoder(folder)
     if by_rules:
         reasoner.model.evades = None
@@ -136,13 +135,13 @@ def labels(folder: Path, answers: Sequence[Answer], *, by_rules: bool) -> list[L
     return [o.label for o in outcomes if isinstance(o, Verdict)]
 
 
-def measured(answers: Sequence[Answer], said: Sequence[Label]) -> dict[str, Any]:
-    """Return the shares of evading answers that are found, by way, of delivering ones that are accused, and of refusals."""
+def measured(answers: Sequence[Answer], predicted: Sequence[Label]) -> dict[str, Any]:
+    """Return the shares of evading answers that are found, by way, of answers on target that are flagged, and of refusals."""
     ways: dict[str, list[bool]] = defaultdict(list)
-    for answer, label in zip(answers, said, strict=True):
+    for answer, label in zip(answers, predicted, strict=True):
         ways[answer.way].append(label is Label.INCORRECT)
     delivering, refusing = ways.pop(""), ways.pop("refusal", [])
-    seen = [label is Label.INCONCLUSIVE for answer, label in zip(answers, said, strict=True) if answer.way == "refusal"]
+    seen = [label is Label.INCONCLUSIVE for answer, label in zip(answers, predicted, strict=True) if answer.way == "refusal"]
     evading = np.array([f for flags in ways.values() for f in flags], float)
     groups = [a.question for way in ways for a in answers if a.way == way]
     low, high = interval(lambda i: float(evading[i].mean()), groups)
@@ -155,43 +154,41 @@ def measured(answers: Sequence[Answer], said: Sequence[Label]) -> dict[str, Any]
     }  # fmt: skip
 
 
-def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """Lay out the figures as Markdown."""
+def table(sets: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """Return the table with its explanation."""
     lines = [
         "*Found*: evading answers that are called off-target, with a 95 % bootstrap interval over questions. *Accused*: answers",
         "that deliver, right or wrong, and are called off-target all the same. *Refusals*: answers that decline, which are no",
         "hallucination; how many are seen as such, and how many are called off-target.", "",
         "| set | by | evading | found | delivering | accused | refusals | by way |", "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for name, by in found.items():
+    for name, by in sets.items():
         for who, r in by.items():
             ways = ", ".join(f"{way} {share:.0%} of {count}" for way, (count, share) in r["ways"].items())
-            shares = f"{r['found']:.1%} [{r['low']:.1%}, {r['high']:.1%}] | {r['delivering']} | {r['accused']:.1%}"
+            found = ranged(r["found"], r["low"], r["high"], ".1%")
             declining = "-"
             if r["refusing"]:
                 declining = f"{r['refusing_seen']:.0%} of {r['refusing']} seen, {r['refusing_accused']:.0%} accused"
-            lines.append(f"| {name} | {who} | {r['evading']} | {shares} | {declining} | {ways} |")
+            counts = [found, str(r["delivering"]), f"{r['accused']:.1%}"]
+            lines.append(table_line([name, who, str(r["evading"]), *counts, declining, ways]))
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out articles")
+    parser = make_parser(__doc__, "off_target.json", "data", "training")
     parser.add_argument("--folder", type=Path, default=PACKAGED_VERIFIER, help="verifier; default: the shipped one")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/off_target.json"))
     args = parser.parse_args()
     sets = {
         "written answers": list(written(args.data)), "unseen templates": list(made(HeldOutRows(args.training, args.data), 400)),
         "KnowHalu QA, bare answers": list(paper(args.data)),
     }  # fmt: skip
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    results: dict[str, dict[str, dict[str, Any]]] = {}
     for name, answers in sets.items():
         by = {"rules": True, "rules and verifier": False}
-        found[name] = {who: measured(answers, labels(args.folder, answers, by_rules=rules)) for who, rules in by.items()}
-        print(name, json.dumps(found[name]), flush=True)
-    write_results(args.out, {"sets": found, "bare_rows": bare_rows(args.data)}, table(found))
+        results[name] = {who: measured(answers, labels(args.folder, answers, by_rules=rules)) for who, rules in by.items()}
+        print(name, json.dumps(results[name]), flush=True)
+    write_results(args.out, {"sets": results, "bare_rows": bare_rows(args.data)}, table(results))
 
 
 if __name__ == "__main__":

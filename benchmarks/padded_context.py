@@ -1,19 +1,17 @@
 #!/usr/bin/env python
-"""Whether unrelated text changes verdicts: each row is checked by its own source, and by the same among 5,000 other words.
+"""Whether unrelated text changes verdicts: each row is checked against its own source, and against it among 5,000 other words.
 
 The words are whole documents of other rows of the file, put before the source, after it or on both sides as paragraphs of
-their own. Every source is checked as a document, however short it is, so that nothing but the words differs.
+their own. Every source is checked as a document, even a short one, so that only the added words differ.
 """
 
-import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from common import EvalRow, rows_of, source, write_results
+from common import EvalRow, make_parser, ranged, rows_of, source, table_line, write_results
 from numpy.typing import NDArray
 
 from knowhalu.build import build_method
@@ -33,7 +31,7 @@ POOL = 60
 
 
 class Remembering(MiniLMEmbedder):
-    """The usual embedder, which embeds each text once: the drawn documents come back in one source after the other."""
+    """The default embedder with a cache: the drawn documents occur in many sources."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +45,7 @@ class Remembering(MiniLMEmbedder):
 
 
 def make_engine() -> Engine[Verdict]:
-    """Build the engine of the usual settings, with an embedder and a verifier that answer what they were asked before."""
+    """Build the engine of the default settings, with caches of the embedder and of the verifier."""
     settings = Settings()
     searcher = SearchBackend(settings.retrieval)
     searcher.__dict__["embedder"] = Remembering()
@@ -90,10 +88,10 @@ def wilson(hits: int, of: int, z: float = 1.96) -> tuple[float, float]:
 def verdicts(engine: Engine[Verdict], samples: Sequence[Sample]) -> list[Verdict]:
     """Check all samples, in order; any failure ends the benchmark."""
     outcomes = list(engine.run(samples, ordered=True))
-    found = [o for o in outcomes if isinstance(o, Verdict)]
-    if len(found) < len(outcomes):
-        raise SystemExit(f"{len(outcomes) - len(found)} checks failed; see `knowhalu detect`")
-    return found
+    checked = [o for o in outcomes if isinstance(o, Verdict)]
+    if len(checked) < len(outcomes):
+        raise SystemExit(f"{len(outcomes) - len(checked)} checks failed; see `knowhalu detect`")
+    return checked
 
 
 def measured(engine: Engine[Verdict], rows: Sequence[EvalRow], pool: Sequence[str], words: int, draw: Random) -> list[Change]:
@@ -108,17 +106,17 @@ def measured(engine: Engine[Verdict], rows: Sequence[EvalRow], pool: Sequence[st
 
 
 def summed(changes: Sequence[Change]) -> dict[str, float]:
-    """Return the shares of what changed, with their intervals, and the mean change of P(hallucinated)."""
+    """Return the shares of changed verdicts, with their intervals, and the mean change of P(hallucinated)."""
     n = len(changes)
-    found: dict[str, float] = {"rows": n, "mean_change_of_probability": sum(c.probability for c in changes) / n}
+    summary: dict[str, float] = {"rows": n, "mean_change_of_probability": sum(c.probability for c in changes) / n}
     for name, hits in (("labels", sum(c.label for c in changes)), ("hallucinated", sum(c.hallucinated for c in changes))):
         low, high = wilson(hits, n)
-        found |= {f"{name}_changed": hits / n, f"{name}_low": low, f"{name}_high": high}
-    return found
+        summary |= {f"{name}_changed": hits / n, f"{name}_low": low, f"{name}_high": high}
+    return summary
 
 
 def markdown(result: dict[str, dict[str, float]], words: int) -> str:
-    """Lay out the table."""
+    """Return the table with its explanation."""
     lines = [
         f"Every row was checked by its source alone, and by the same source among {words:,} words of other rows' documents",
         "(before it, after it or on both sides). In brackets: 95 % Wilson interval.",
@@ -127,19 +125,17 @@ def markdown(result: dict[str, dict[str, float]], words: int) -> str:
         "|---|---|---|---|---|",
     ]
     for name, row in result.items():
-        cells = [f"{row[f'{n}_changed']:.1%} [{row[f'{n}_low']:.1%}, {row[f'{n}_high']:.1%}]" for n in ("labels", "hallucinated")]
-        lines.append(f"| {name} | {row['rows']:.0f} | {' | '.join(cells)} | {row['mean_change_of_probability']:.4f} |")
+        shares = [ranged(*(row[f"{n}_{key}"] for key in ("changed", "low", "high")), ".1%") for n in ("labels", "hallucinated")]
+        lines.append(table_line([name, f"{row['rows']:.0f}", *shares, f"{row['mean_change_of_probability']:.4f}"]))
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "padded_context.json", "data")
     parser.add_argument("--rows", type=int, default=100, help="rows of each file")
     parser.add_argument("--words", type=int, default=5000, help="words that are added to each source")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/padded_context.json"))
     args = parser.parse_args()
     engine, result, every = make_engine(), {}, list[Change]()
     for name in FILES:

@@ -1,18 +1,17 @@
 #!/usr/bin/env python
 """Pairs of BUMP, a faithful summary and the same with one small error: how often the faithful one has the higher score, by type.
 
-A pair of equal scores counts half, and how many are equal is shown. *Overlap* is the share of a summary's content words that the
-document has.
+A pair of equal scores counts half; the share of such pairs is shown. *Overlap* is the share of a summary's content words that are
+in the document.
 """
 
-import argparse
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Array, EvalRow, interval, rows_of, source, write_results
+from common import Array, EvalRow, interval, make_parser, ranged, rows_of, source, table_lines, write_results
 from numpy.typing import NDArray
 from quality import stored
 from verifier import scores
@@ -44,42 +43,41 @@ def _share(hit: Array, groups: NDArray[np.str_]) -> dict[str, float]:
     return {"pairs": len(hit), "won": float(hit.mean()), "low": low, "high": high}
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the types of error as lines and the scores as columns."""
-    first = next(iter(found.values()))
-    lines = [
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a table with the types of error as lines and the scores as columns."""
+    first = next(iter(results.values()))
+    explanation = [
         "Share of pairs whose faithful summary is scored higher than the one with an error; equal scores count half. In",
         "brackets: 95 % bootstrap interval, pairs of one document drawn together.", "",
-        f"| type of error | pairs | {' | '.join(found)} |", "|---|---|" + "---|" * len(found),
     ]  # fmt: skip
-    for kind, part in first["kinds"].items():
-        lines.append(f"| {kind} | {part['pairs']} | {' | '.join(_cell(f['kinds'][kind]) for f in found.values())} |")
-    lines.append(f"| **all** | {first['pairs']} | {' | '.join(_cell(f) for f in found.values())} |")
-    equal = [f"{f['equal']:.1%}" for f in found.values()]
-    lines.append(f"| equal scores | | {' | '.join(equal)} |")
+    rows = [
+        [kind, str(part["pairs"]), *(_cell(r["kinds"][kind]) for r in results.values())] for kind, part in first["kinds"].items()
+    ]
+    rows.append(["**all**", str(first["pairs"]), *map(_cell, results.values())])
+    lines = [*explanation, *table_lines(["type of error", "pairs", *results], rows)]
+    equal = " | ".join(f"{r['equal']:.1%}" for r in results.values())
+    lines.append(f"| equal scores | | {equal} |")
     return "\n".join(lines) + "\n"
 
 
 def _cell(part: Mapping[str, float]) -> str:
-    return f"{part['won']:.1%} [{part['low']:.1%}, {part['high']:.1%}]"
+    return ranged(part["won"], part["low"], part["high"], ".1%")
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "pairs.json", "data")
     parser.add_argument("--folder", action="append", default=[], help="NAME=FOLDER of a verifier; default: the shipped one")
     parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all`, for the whole judgment")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/pairs.json"))
     args = parser.parse_args()
     rows = rows_of(args.data, "bump_pairs")
-    said = {"overlap": np.array([source_overlap(r.sample.response, source(r.sample)) for r in rows])}
+    scored = {"overlap": np.array([source_overlap(r.sample.response, source(r.sample)) for r in rows])}
     for name, folder in (f.split("=", 1) for f in args.folder or ["verifier alone="]):
-        said[name] = scores(EncoderBackend(Path(folder) if folder else None), rows)
+        scored[name] = scores(EncoderBackend(Path(folder) if folder else None), rows)
     if args.runs:
-        said["whole judgment"] = np.array([1 - v.probability for v in stored(args.runs, rows)[0]])
-    found = {name: won(rows, values) for name, values in said.items()}
-    write_results(args.out, found, table(found))
+        scored["whole judgment"] = np.array([1 - v.probability for v in stored(args.runs, rows)[0]])
+    results = {name: won(rows, values) for name, values in scored.items()}
+    write_results(args.out, results, table(results))
     print(args.out.with_suffix(".md").read_text(encoding="utf-8"))
 
 

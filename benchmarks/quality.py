@@ -1,12 +1,11 @@
 #!/usr/bin/env python
-"""Quality on labelled files: every evaluation set, and the KnowHalu paper's own test sets, beside trivial rules.
+"""Quality on labelled files: every evaluation set, and the KnowHalu paper's own test sets, compared with trivial rules.
 
-No threshold is fitted here: the decision border is the one shipped with the verifier.
+No threshold is fitted here: the decision threshold is the one shipped with the verifier.
 """
 
-import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,11 @@ from common import (
     balanced,
     interval,
     length_rule,
+    make_parser,
     paper_pairs,
+    ranged,
     rows_of,
+    table_line,
     trivial,
     write_results,
 )
@@ -50,37 +52,32 @@ _PAPER = """\
 |---|---|---|---|---|---|---|---|"""
 
 
-def _ranged(row: Row, name: str, low: str, high: str) -> str:
-    return f"{row[name]:.3f} [{row[low]:.3f}, {row[high]:.3f}]"
-
-
 def set_cells(row: Row) -> list[str]:
     """Return the figures of one evaluation file."""
     return [
         f"{row['rows']:.0f}",
-        _ranged(row, "auc", "auc_low", "auc_high"), f"{row['auc_alone']:.3f}",
-        f"{row['auc'] - row['auc_alone']:+.3f} [{row['gain_low']:+.3f}, {row['gain_high']:+.3f}]", f"{row['trivial_auc']:.3f}",
-        _ranged(row, "balanced", "balanced_low", "balanced_high"), f"{row['trivial_balanced']:.3f}",
+        ranged(row["auc"], row["auc_low"], row["auc_high"]), f"{row['auc_alone']:.3f}",
+        ranged(row["auc"] - row["auc_alone"], row["gain_low"], row["gain_high"], "+.3f"), f"{row['trivial_auc']:.3f}",
+        ranged(row["balanced"], row["balanced_low"], row["balanced_high"]), f"{row['trivial_balanced']:.3f}",
     ]  # fmt: skip
 
 
 def paper_cells(row: Row) -> list[str]:
     """Return the figures of one of the paper's test sets."""
-    share = [f"{row[n]:.3f}" for n in ("tpr", "tnr")]
-    abstained = [f"{row[n]:.3f}" for n in ("arp", "arn")]
+    tpr, tnr, arp, arn = (f"{row[n]:.3f}" for n in ("tpr", "tnr", "arp", "arn"))
     rule = f"{row['length_rule']:.3f} (> {row['length_rule_words']:.0f} words)"
-    return [f"{row['rows']:.0f}", *share, _ranged(row, "avg_acc", "low", "high"), *abstained, rule]
+    return [f"{row['rows']:.0f}", tpr, tnr, ranged(row["avg_acc"], row["low"], row["high"]), arp, arn, rule]
 
 
 def markdown(sets: Mapping[str, Row], paper: Mapping[str, Row]) -> str:
-    """Lay out both tables."""
-    lines = [_SETS, *(f"| {n} | {' | '.join(set_cells(r))} |" for n, r in sets.items()), ""]
-    lines += [_PAPER, *(f"| {n} | {' | '.join(paper_cells(r))} |" for n, r in paper.items())]
+    """Return both tables."""
+    lines = [_SETS, *(table_line([n, *set_cells(r)]) for n, r in sets.items()), ""]
+    lines += [_PAPER, *(table_line([n, *paper_cells(r)]) for n, r in paper.items())]
     return "\n".join(lines) + "\n"
 
 
 def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tuple[list[Verdict], float | None, list[Failure]]:
-    """Check all rows, or take what a run left; returns verdicts in order, answers a second where they were made, and failures."""
+    """Check all rows, or read the outcomes of a run; returns verdicts in order, answers a second of a check, and failures."""
     if runs is not None:
         return stored(runs, rows)
     checker = Checker(load_settings(pairs=pairs))
@@ -92,17 +89,16 @@ def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tupl
 
 
 def stored(folder: Path, rows: list[EvalRow]) -> tuple[list[Verdict], None, list[Failure]]:
-    """Take the verdicts that `knowhalu eval all` left in a folder; raises SystemExit where a row has none."""
+    """Read the verdicts that `knowhalu eval all` left in a folder; raises SystemExit where a row has none."""
     known = _outcomes(folder)
     if missing := [r.sample.id for r in rows if r.sample.id not in known]:
         raise SystemExit(f"{folder}: no outcome of {len(missing)} rows, first: {missing[0]}")
-    found = [known[r.sample.id] for r in rows]
-    verdicts = [o for o in found if isinstance(o, Verdict)]
-    return verdicts, None, [o for o in found if isinstance(o, Failure)]
+    outcomes = [known[r.sample.id] for r in rows]
+    return [o for o in outcomes if isinstance(o, Verdict)], None, [o for o in outcomes if isinstance(o, Failure)]
 
 
 def judged(folder: Path, name: str, rows: list[EvalRow]) -> list[Verdict]:
-    """Take the verdicts of a set that `knowhalu eval all` left; raises SystemExit where a row has none, or failed."""
+    """Read the verdicts of a set that `knowhalu eval all` left; raises SystemExit where a row has none, or failed."""
     verdicts, _, failures = stored(folder, rows)
     if failures:
         raise SystemExit(f"{folder}: {name}: {len(failures)} failures, first: {failures[0]}")
@@ -111,12 +107,12 @@ def judged(folder: Path, name: str, rows: list[EvalRow]) -> list[Verdict]:
 
 @cache
 def _outcomes(folder: Path) -> dict[str, Outcome]:
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for path in sorted(folder.glob("*/knowhalu.jsonl")):
         with path.open(encoding="utf-8") as lines:
-            next(lines)  # what the run was
-            found |= {outcome.id: outcome for outcome in map(parse_outcome, lines)}
-    return found
+            next(lines)  # the header of the run
+            outcomes |= {outcome.id: outcome for outcome in map(parse_outcome, lines)}
+    return outcomes
 
 
 def measured(rows: list[EvalRow], verdicts: list[Verdict], alone: Array) -> dict[str, float]:
@@ -153,7 +149,7 @@ def paper(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
 
 def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path | None) -> dict[str, dict[str, Any]]:
     """Measure evaluation files; of a file with more than `limit` rows a fixed sample is taken."""
-    found, backend = {}, EncoderBackend()
+    results, backend = {}, EncoderBackend()
     for name in names:
         rows = rows_of(data, name)
         if len(rows) > limit:
@@ -162,52 +158,50 @@ def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path 
         if failures:
             raise SystemExit(f"{name}: {len(failures)} failures, first: {failures[0]}")
         t_balanced, t_auc = trivial([r.sample for r in rows], np.array([r.faithful for r in rows]), [r.group for r in rows])
-        found[name] = {
-            "rows": len(rows),
-            **measured(rows, verdicts, scores(backend, rows)),
-            "trivial_auc": t_auc,
-            "trivial_balanced": t_balanced,
-            "per_second": rate,
-        }
-        print(f"{name:20}", *set_cells(found[name]), f"{rate or 0:.1f}/s", sep="  ", flush=True)
-    return found
+        results[name] = {
+            "rows": len(rows), **measured(rows, verdicts, scores(backend, rows)), "trivial_auc": t_auc,
+            "trivial_balanced": t_balanced, "per_second": rate,
+        }  # fmt: skip
+        print(f"{name:20}", *set_cells(results[name]), f"{rate or 0:.1f}/s", sep="  ", flush=True)
+    return results
 
 
 def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, runs: Path | None) -> dict[str, dict[str, Any]]:
-    """Measure the KnowHalu paper's test sets, on all rows and on the length-matched pairs, beside the length rule."""
-    found: dict[str, dict[str, Any]] = {}
+    """Measure the KnowHalu paper's test sets, on all rows and on the length-matched pairs, with the length rule."""
+    results: dict[str, dict[str, Any]] = {}
     for task in tasks:
         rows = paper_pairs(data, task)
         extra = [f"retrieval.index={index}"] if task == "qa_index" else []
         verdicts, rate, failures = run(rows, pairs + extra, None if extra else runs)
         if failures:
             raise SystemExit(f"{task}: {len(failures)} failures, first: {failures[0]}")
-        words = np.array([float(len(r.sample.response.split())) for r in rows])
+        words = _word_counts(rows)
         near = 6 if task == "summary" else 2
         matched = [i for p in range(0, len(rows), 2) if abs(words[p] - words[p + 1]) <= near for i in (p, p + 1)]
         fitted = paper_pairs(data, task, "val")
-        train = (np.array([float(len(r.sample.response.split())) for r in fitted]), np.array([r.faithful for r in fitted]))
+        train = (_word_counts(fitted), np.array([r.faithful for r in fitted]))
         for label, part in (("all", list(range(len(rows)))), ("length-matched", matched)):
             some = [rows[i] for i in part]
             result = paper(some, [verdicts[i] for i in part])
             cut, length = length_rule(train, (words[part], np.array([r.faithful for r in some])))
-            found[f"{task}, {label}"] = {**result, "length_rule": length, "length_rule_words": cut, "per_second": rate}
-            print(
-                f"{task + ', ' + label:26}", *paper_cells(found[f"{task}, {label}"]), f"{rate or 0:.1f}/s", sep="  ", flush=True
-            )
-    return found
+            name = f"{task}, {label}"
+            results[name] = {**result, "length_rule": length, "length_rule_words": cut, "per_second": rate}
+            print(f"{name:26}", *paper_cells(results[name]), f"{rate or 0:.1f}/s", sep="  ", flush=True)
+    return results
+
+
+def _word_counts(rows: Sequence[EvalRow]) -> Array:
+    return np.array([float(len(row.sample.response.split())) for row in rows])
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "quality.json", "data")
     parser.add_argument("--only", nargs="*", help="file names, or qa, qa_index, summary")
     parser.add_argument("--index", type=Path, help="index for qa_index")
     parser.add_argument("--limit", type=int, default=100_000)
     parser.add_argument("--set", dest="pairs", action="append", default=[])
     parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all` whose outcomes are measured")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quality.json"))
     args = parser.parse_args()
     names = [*CLAIM_FILES, *PAIR_FILES, *WRITTEN]
     tasks = ["qa", "summary"] + (["qa_index"] if args.index else [])

@@ -1,18 +1,17 @@
 #!/usr/bin/env python
-"""Contradicted or not in the source: what verdicts say of wrong claims whose makers tell the two apart, and why some stay open.
+"""Contradicted or not in the source: whether verdicts on wrong claims tell the two apart, and why some are inconclusive.
 
 It reads the outcomes that `knowhalu eval all` left in a folder. A claim that is judged CORRECT counts as supported, and one that
-is INCORRECT as what its `relation` says, so an open one is never right.
+is INCORRECT as its `relation`, so an inconclusive one is never right.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import EvalRow, interval, read, rows_of, write_results
+from common import EvalRow, interval, make_parser, ranged, read, rows_of, table_line, table_lines, write_results
 from numpy.typing import NDArray
 from quality import judged
 
@@ -29,18 +28,18 @@ CLASSES = (Relation.ENTAILMENT, Relation.CONTRADICTION, Relation.NEUTRAL)
 
 
 def gold(data: Path, name: str) -> dict[str, Relation]:
-    """Return how the source stands to every claim of a set, as its makers say."""
-    found = {}
+    """Return the relation of the source to every claim of a set, as its authors label it."""
+    relations = {}
     for row in read(data / f"{name}.jsonl.gz"):
         if name == "written_claims":
-            found |= {f"{row['id']}-{i}": NAMES[c["label"]] for i, c in enumerate(row["claims"])}
+            relations |= {f"{row['id']}-{i}": NAMES[c["label"]] for i, c in enumerate(row["claims"])}
         else:
-            found[row["id"]] = NAMES[row["label3"]]
-    return found
+            relations[row["id"]] = NAMES[row["label3"]]
+    return relations
 
 
-def said(verdict: Verdict) -> Relation | None:
-    """Return how a verdict says that the source stands to the claim; None where it stays open."""
+def predicted_relation(verdict: Verdict) -> Relation | None:
+    """Return the relation that a verdict states; None where it is inconclusive."""
     return Relation.ENTAILMENT if verdict.label is Label.CORRECT else verdict.relation
 
 
@@ -48,45 +47,44 @@ def measured(rows: Sequence[EvalRow], verdicts: Sequence[Verdict], known: Mappin
     """Return the recall of every class, their mean with its interval, and how often the relation of a found error is right."""
     classes = [c for c in CLASSES if c in known.values()]
     true = np.array([CLASSES.index(known[r.sample.id]) for r in rows])
-    told = np.array([CLASSES.index(s) if (s := said(v)) is not None else -1 for v in verdicts])
+    predicted = np.array([CLASSES.index(r) if (r := predicted_relation(v)) is not None else -1 for v in verdicts])
     groups = [r.group for r in rows]
 
     def recalls(i: Any) -> list[float]:
-        return [float((told[i][true[i] == CLASSES.index(c)] == CLASSES.index(c)).mean()) for c in classes]
+        return [float((predicted[i][true[i] == CLASSES.index(c)] == CLASSES.index(c)).mean()) for c in classes]
 
     def of_found(i: Any) -> float:
-        return _agreement(true[i], told[i])
+        return _agreement(true[i], predicted[i])
 
     every = np.arange(len(rows))
     low, high = interval(lambda i: float(np.nanmean(recalls(i))), groups)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "rows": len(rows), "recall": {str(c): r for c, r in zip(classes, recalls(every), strict=True)},
         "mean": float(np.mean(recalls(every))), "low": low, "high": high, "chance": 1 / len(classes),
-        "table": [[int(((true == a) & (told == b)).sum()) for b in (0, 1, 2, -1)] for a in range(len(CLASSES))],
+        "table": [[int(((true == a) & (predicted == b)).sum()) for b in (0, 1, 2, -1)] for a in range(len(CLASSES))],
     }  # fmt: skip
     if len(classes) == len(CLASSES):
-        at, to = interval(of_found, groups)
-        found["of_found"] = [of_found(every), at, to]
-    return found
+        result["of_found"] = [of_found(every), *interval(of_found, groups)]
+    return result
 
 
-def _agreement(true: NDArray[Any], told: NDArray[Any]) -> float:
+def _agreement(true: NDArray[Any], predicted: NDArray[Any]) -> float:
     """Return the mean over both kinds of wrong claims that are called wrong of how often the kind is right; .5 is chance."""
     shares = []
     for kind in (1, 2):
-        some = (true == kind) & (told > 0)
-        shares.append(float((told[some] == kind).mean()) if some.any() else float("nan"))
+        some = (true == kind) & (predicted > 0)
+        shares.append(float((predicted[some] == kind).mean()) if some.any() else float("nan"))
     return float(np.mean(shares))
 
 
 def reasons(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Count why texts stay open, in the order of `InconclusiveReason`."""
+    """Count the reasons of inconclusive verdicts, in the order of `InconclusiveReason`."""
     counts = Counter(v.inconclusive_reason for v in verdicts if v.label is Label.INCONCLUSIVE)
     return {str(reason): counts[reason] for reason in InconclusiveReason if counts[reason]}
 
 
 def table(sets: Mapping[str, Mapping[str, Any]], left: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out both tables."""
+    """Return both tables."""
     lines = [
         "Recall of every class and their mean, with its 95 % bootstrap interval (rows of one source or claim drawn together;",
         "*chance*: .33, or .50 where a set has two classes). *Of what is found*: of wrong claims that are called wrong, how",
@@ -96,23 +94,19 @@ def table(sets: Mapping[str, Mapping[str, Any]], left: Mapping[str, Mapping[str,
     ]  # fmt: skip
     for name, r in sets.items():
         recall = [f"{r['recall'][c]:.3f}" if c in r["recall"] else "-" for c in map(str, CLASSES)]
-        kinds = "{:.3f} [{:.3f}, {:.3f}]".format(*r["of_found"]) if "of_found" in r else "-"
-        mean = f"{r['mean']:.3f} [{r['low']:.3f}, {r['high']:.3f}]"
-        lines.append(f"| {name} | {r['rows']} | {' | '.join(recall)} | {mean} | {r['chance']:.2f} | {kinds} |")
-    lines += ["", "| set | rows | INCONCLUSIVE | why |", "|---|---|---|---|"]
+        kinds = ranged(*r["of_found"]) if "of_found" in r else "-"
+        mean = ranged(r["mean"], r["low"], r["high"])
+        lines.append(table_line([name, str(r["rows"]), *recall, mean, f"{r['chance']:.2f}", kinds]))
+    inconclusive = []
     for name, r in left.items():
         why = ", ".join(f"{reason} {count}" for reason, count in r["reasons"].items()) or "-"
-        lines.append(f"| {name} | {r['rows']} | {sum(r['reasons'].values())} | {why} |")
-    return "\n".join(lines) + "\n"
+        inconclusive.append([name, str(r["rows"]), str(sum(r["reasons"].values())), why])
+    return "\n".join([*lines, "", *table_lines(["set", "rows", "INCONCLUSIVE", "why"], inconclusive)]) + "\n"
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--runs", type=Path, required=True, help="folder that `knowhalu eval all` left")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/relation.json"))
-    args = parser.parse_args()
+    args = make_parser(__doc__, "relation.json", "data", "runs").parse_args()
     sets: dict[str, dict[str, Any]] = {}
     left: dict[str, dict[str, Any]] = {}
     for name in OPEN:

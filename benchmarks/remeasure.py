@@ -1,9 +1,9 @@
 #!/usr/bin/env python
-"""Measure what is published of the shipped verifier, one benchmark after the other; `verifier.py` compares it with earlier ones.
+"""Repeat all published measurements of the shipped verifier, one after the other; `verifier.py` compares it with earlier ones.
 
-What is done is noted in the folder `--work` under the hash of the verifier's files, so a run that was stopped goes on with
-the next benchmark, and another verifier begins anew. Afterwards: `scripts/write_card.py`, then `benchmarks/publish.py` puts the
-tables into the pages.
+Completed steps are recorded in the folder `--work` under the hash of the verifier's files, so an interrupted run continues with
+the next step, and another verifier starts from the first one. Afterwards run `scripts/write_card.py`, then
+`benchmarks/publish.py`, which writes the tables into the pages.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
     parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out sources")
-    parser.add_argument("--work", type=Path, default=Path(".runs/remeasure"), help="folder for outcomes, logs and what is done")
+    parser.add_argument("--work", type=Path, default=Path(".runs/remeasure"), help="folder for outcomes and logs")
     parser.add_argument("--only", nargs="*", choices=STEPS, default=list(STEPS), help="some of the benchmarks")
     args = parser.parse_args()
     work = args.work.resolve() / seal(PACKAGED_VERIFIER)

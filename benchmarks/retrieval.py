@@ -1,7 +1,7 @@
-"""How well each way of searching finds the right passage: recall at 1 and 10 and the mean reciprocal rank.
+"""How well each retrieval mode finds the right passage: recall at 1 and 10 and the mean reciprocal rank.
 
-Builds a real index of each set and asks it through the same code as `knowhalu index search`. Figures and a chart are written
-beside each other. The weights of hybrid and reranker were chosen on training splits; nothing here was used to choose them.
+Builds a real index of each set and searches it through the same code as `knowhalu index search`. Results and a chart are written
+to the same folder. The weights of hybrid and reranker were chosen on training splits, not on these sets.
 """
 
 import tempfile
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 from charts import draw_grouped_bars
-from common import write_results
+from common import table_lines, write_results
 
 from knowhalu.encoder.embedder import CONFIG_FILE, PACKAGED_LATE_ENCODER, MiniLMEmbedder, load_token_encoder
 from knowhalu.engine.search_backend import open_retriever
@@ -31,7 +31,7 @@ from knowhalu.training.data_files import read_training_rows
 from knowhalu.training.late import score_rankings
 
 DEPTH = 100
-"""Passages of a ranking that are looked at; a right one behind them counts as missed."""
+"""Passages of a ranking that count; a right one below them is missed."""
 
 
 class Set(NamedTuple):
@@ -60,7 +60,7 @@ class Gathered(NamedTuple):
 
 
 def gather(data: Path, chosen: Set, limit: int) -> Gathered:
-    """Read a set; of equal passages the first one stays, as the builder does it."""
+    """Read a set; of equal passages the first one is kept, as in the builder."""
     rows = [row for row in read_training_rows(data / f"{chosen.file}.jsonl.gz") if row["split"] in chosen.splits]
     rows = rows[:: max(1, len(rows) // limit)][:limit] if limit else rows
     records, first, same = [], {}, {}
@@ -75,7 +75,7 @@ def gather(data: Path, chosen: Set, limit: int) -> Gathered:
 
 
 def searchers(folder: Path, encoder: str | None) -> Iterator[tuple[str, Retriever]]:
-    """Open every way of searching an index, one after the other."""
+    """Yield a retriever for each mode, one after the other."""
     embedder = MiniLMEmbedder()
     opened = partial(RetrievalOptions, index=folder)
     dense, words = (open_retriever(opened(mode=mode), embedder) for mode in ("dense", "lexical"))
@@ -91,10 +91,10 @@ def searchers(folder: Path, encoder: str | None) -> Iterator[tuple[str, Retrieve
 
 
 def measure(gathered: Gathered, encoder: str | None) -> dict[str, dict[str, float]]:
-    """Build an index in a temporary folder and ask it in every way."""
-    found = {}
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "index"
+    """Build an index in a temporary folder and search it in every mode."""
+    by_mode = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "index"
         build_index(gathered.records, folder, MiniLMEmbedder(), chunking=Chunking(words=0))
         stored = open_stored_passages(folder)
         extend_index(stored, "lexical", build_lexical_part)
@@ -107,20 +107,24 @@ def measure(gathered: Gathered, encoder: str | None) -> dict[str, dict[str, floa
             seconds = time.perf_counter() - started
             scores = score_rankings([[p.document for p in passages] for passages in ranked], gathered.rows)
             figures = {key: round(100 * value, 2) for key, value in scores._asdict().items()}
-            found[name] = {**figures, "ms_per_query": round(1000 * seconds / len(queries), 2)}
-            click.echo(f"  {name:22} " + "  ".join(f"{key} {value}" for key, value in found[name].items()))
-    return found
+            by_mode[name] = {**figures, "ms_per_query": round(1000 * seconds / len(queries), 2)}
+            click.echo(f"  {name:22} " + "  ".join(f"{key} {value}" for key, value in by_mode[name].items()))
+    return by_mode
 
 
 def table(report: dict[str, Any]) -> str:
-    """Lay out recall@1, recall@10 and mean reciprocal rank of every set, in percent."""
-    series = list(dict.fromkeys(name for part in report.values() for name in part["found"]))
-    lines = [f"| set | queries | passages | {' | '.join(series)} |", f"|---|---:|---:|{'---:|' * len(series)}"]
+    """Return a table of recall@1, recall@10 and mean reciprocal rank of every set, in percent."""
+    modes = _modes(report)
+    rows = []
     for name, part in report.items():
-        found = (part["found"].get(s) for s in series)
-        cells = ("-" if f is None else " / ".join(f"{f[key]:.1f}" for key in ("recall1", "recall10", "mrr")) for f in found)
-        lines.append(f"| {name} | {part['queries']} | {part['passages']:,} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        scores = (part["found"].get(mode) for mode in modes)
+        cells = ("-" if s is None else " / ".join(f"{s[key]:.1f}" for key in ("recall1", "recall10", "mrr")) for s in scores)
+        rows.append([name, str(part["queries"]), f"{part['passages']:,}", *cells])
+    return "\n".join(table_lines(["set", "queries", "passages", *modes], rows, names=1)) + "\n"
+
+
+def _modes(report: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(mode for part in report.values() for mode in part["found"]))
 
 
 @click.command()
@@ -130,7 +134,7 @@ def table(report: dict[str, Any]) -> str:
 @click.option("--token-encoder", help="Model of late interaction; without: the packaged one, if there is one.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("retrieval.json"), show_default=True)
 def main(data: Path, limit: int, only: tuple[str, ...], token_encoder: str | None, out: Path) -> None:
-    """Measure every way of searching on every set."""
+    """Measure every retrieval mode on every set."""
     encoder = token_encoder or ("minilm-late" if (PACKAGED_LATE_ENCODER / CONFIG_FILE).is_file() else None)
     report: dict[str, Any] = {}
     for chosen in SETS:
@@ -138,13 +142,11 @@ def main(data: Path, limit: int, only: tuple[str, ...], token_encoder: str | Non
             continue
         gathered = gather(data, chosen, limit)
         click.echo(f"{chosen.name}: {len(gathered.rows)} queries, {len(gathered.records)} passages")
-        found = measure(gathered, encoder)
         sizes = {"queries": len(gathered.rows), "passages": len(gathered.records)}
-        report[chosen.name] = {**sizes, "published_bm25_recall1": chosen.bm25, "found": found}
+        report[chosen.name] = {**sizes, "published_bm25_recall1": chosen.bm25, "found": measure(gathered, encoder)}
         write_results(out, report, table(report))
-    series = list(dict.fromkeys(name for part in report.values() for name in part["found"]))
     groups = {name: {s: v["recall1"] for s, v in part["found"].items()} for name, part in report.items()}
-    draw_grouped_bars(out.with_suffix(".svg"), "Right passage at rank 1", groups, series)
+    draw_grouped_bars(out.with_suffix(".svg"), "Right passage at rank 1", groups, _modes(report))
     click.echo(f"wrote {out} and {out.with_suffix('.svg')}")
 
 

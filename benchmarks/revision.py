@@ -5,8 +5,6 @@ BUMP has one written error in each text, so its sentences can be followed; the K
 so only whole texts are compared. The faithful versions are revised, too: what is lost there is the price.
 """
 
-import argparse
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import interval, read, sample
+from common import interval, make_parser, ranged, read, sample, write_results
 
 from knowhalu.api import Reviser
 from knowhalu.methods.revise.edits import editable_spans
@@ -28,7 +26,7 @@ Texts = Sequence[str]
 
 
 class Fate(NamedTuple):
-    """What became of the sentences of one text: how many there were of each sort, and how many of them were ..."""
+    """What became of the sentences of one text: numbers of wrong and of faithful ones, and of what was done to them."""
 
     wrong: int
     flagged: int
@@ -65,20 +63,20 @@ def _f1(shared: int, mine: int, theirs: int) -> float:
     return 2 * shared / (mine + theirs) if mine + theirs else 1.0
 
 
-def fate(found: Revision, faithful: str) -> Fate:
+def fate(revision: Revision, faithful: str) -> Fate:
     """Follow every sentence of a text that was written by changing some of the faithful one.
 
-    A sentence that does not stand in the faithful text, word for word, is wrong. It is repaired where its new wording is that of
+    A sentence that is not in the faithful text, word for word, is wrong. It is repaired where its new wording is that of
     its twin; a text that was refused has lost all sentences.
     """
-    own, twins = editable_spans(found.original), [tokens(u.text) for u in editable_spans(faithful)]
-    wrong = [i for i, u in enumerate(own) if tokens(u.text) not in twins]
-    changed = {i: c for c in found.changes for i, u in enumerate(own) if c.start < u.end and u.start < c.end}
-    gone = {i for i in range(len(own)) if found.revised is None or (i in changed and not changed[i].new.strip())}
+    sentences, twins = editable_spans(revision.original), [tokens(u.text) for u in editable_spans(faithful)]
+    wrong = [i for i, u in enumerate(sentences) if tokens(u.text) not in twins]
+    changed = {i: c for c in revision.changes for i, u in enumerate(sentences) if c.start < u.end and u.start < c.end}
+    gone = {i for i in range(len(sentences)) if revision.revised is None or (i in changed and not changed[i].new.strip())}
     new = {i: c.new for i, c in changed.items() if c.how != "kept" and i not in gone}
     repaired = [i for i in wrong if i in new and tokens(new[i]) in twins]
-    right = [i for i in range(len(own)) if i not in wrong]
-    in_doubt = [i for i in wrong if i in changed or found.revised is None]
+    right = [i for i in range(len(sentences)) if i not in wrong]
+    in_doubt = [i for i in wrong if i in changed or revision.revised is None]
     return Fate(
         wrong=len(wrong), flagged=len(in_doubt), removed=sum(i in gone for i in wrong),
         repaired=len(repaired), altered=sum(i in new and i not in repaired for i in wrong), faithful=len(right),
@@ -86,19 +84,22 @@ def fate(found: Revision, faithful: str) -> Fate:
     )  # fmt: skip
 
 
-def passed_but_changed(found: Revision) -> int:
+def passed_but_changed(revision: Revision) -> int:
     """Count the sentences that the detector had passed and that are not in the revised text as they were.
 
     It compares the texts alone and ignores what the revision reports.
     """
-    if found.revised is None:
+    if revision.revised is None:
         return 0
-    bad = [s for s in found.before.segments if s.label != "CORRECT"]
-    flagged = bad or [max(found.before.segments, key=lambda s: s.probability, default=None)]
-    here = [u for u in editable_spans(found.original) if not any(s and s.start < u.end and u.start < s.end for s in flagged)]
-    there = [u.text for u in editable_spans(found.revised)]
-    same = SequenceMatcher(None, [u.text for u in here], there, autojunk=False).get_matching_blocks()
-    return len(here) - sum(block.size for block in same)
+    segments = revision.before.segments
+    wrong = [s for s in segments if s.label != "CORRECT"]
+    flagged = wrong or [max(segments, key=lambda s: s.probability, default=None)]
+    passed = [
+        u.text for u in editable_spans(revision.original) if not any(s and s.start < u.end and u.start < s.end for s in flagged)
+    ]
+    revised = [u.text for u in editable_spans(revision.revised)]
+    same = SequenceMatcher(None, passed, revised, autojunk=False).get_matching_blocks()
+    return len(passed) - sum(block.size for block in same)
 
 
 Measures = Mapping[str, Any]
@@ -119,7 +120,7 @@ _TEXTS = """\
 
 
 def markdown(result: Mapping[str, Mapping[str, Measures]]) -> str:
-    """Lay out both tables."""
+    """Return both tables."""
     lines = [_HEAD, "", _TEXTS]
     for name, parts in result.items():
         lines += [f"| {name}{'' if part == 'all' else f', {part}'} | {_texts(m)} |" for part, m in parts.items()]
@@ -129,20 +130,15 @@ def markdown(result: Mapping[str, Mapping[str, Measures]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ranged(value: list[float]) -> str:
-    return f"{value[0]:.3f} [{value[1]:.3f}, {value[2]:.3f}]"
-
-
 def _texts(m: Measures) -> str:
-    cells = [str(m["pairs"]), " / ".join(str(n) for n in m["statuses"].values()), *(
-        _ranged(m[name]) for name in ("rouge_l_before", "rouge_l_after", "words_before", "words_after")
-    ), f"{m['rouge_l_gain_of_revised']:+.3f}", _ranged(m["twin_words_kept"])]  # fmt: skip
-    return " | ".join(cells)
+    scores = [ranged(*m[name]) for name in ("rouge_l_before", "rouge_l_after", "words_before", "words_after")]
+    counts = [str(m["pairs"]), " / ".join(map(str, m["statuses"].values()))]
+    return " | ".join([*counts, *scores, f"{m['rouge_l_gain_of_revised']:+.3f}", ranged(*m["twin_words_kept"])])
 
 
 def _sentences(m: Measures) -> str:
     shares = ("flagged", "removed", "repaired", "altered", "removed_or_repaired", "faithful_kept", "twin_kept")
-    return " | ".join([str(m["pairs"]), *(_ranged(m[name]) for name in shares), str(m["passed_but_changed"])])
+    return " | ".join([str(m["pairs"]), *(ranged(*m[name]) for name in shares), str(m["passed_but_changed"])])
 
 
 SEEN = 60
@@ -189,12 +185,12 @@ def revised(pairs: Sequence[Pair], settings: Sequence[str]) -> tuple[list[Revise
     ]
     reviser.revise(texts[0])
     start = time.perf_counter()
-    found = list(reviser.stream(texts))
+    outcomes = list(reviser.stream(texts))
     rate = len(texts) / (time.perf_counter() - start)
-    for outcome in found:
+    for outcome in outcomes:
         if not isinstance(outcome, Revision):
             raise SystemExit(f"a revision failed: {outcome}")
-    both = [f for f in found if isinstance(f, Revision)]
+    both = [o for o in outcomes if isinstance(o, Revision)]
     return [Revised(p, w, r) for p, w, r in zip(pairs, both[::2], both[1::2], strict=True)], rate
 
 
@@ -252,12 +248,10 @@ def _by_sentence(rows: Sequence[Revised], share: Callable[[Sequence[float], Sequ
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser = make_parser(__doc__, "revision.json", "data")
     parser.add_argument("--only", nargs="*", choices=[*SETS], default=[*SETS])
     parser.add_argument("--limit", type=int, default=100_000, help="pairs of each set at most")
     parser.add_argument("--set", dest="pairs", action="append", default=[])
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/revision.json"))
     args = parser.parse_args()
     result: dict[str, Any] = {}
     for name in args.only:
@@ -268,11 +262,8 @@ def main() -> None:
             t: measured([r for r in rows if r.pair.error == t], by_sentence=by_sentence) for t in types
         }
         print(f"{name}: {len(rows)} pairs, {rate:.1f} texts/s", flush=True)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1) + "\n")
-    table = markdown(result)
-    args.out.with_suffix(".md").write_text(table)
-    print(table)
+    write_results(args.out, result, markdown(result))
+    print(markdown(result))
     changed = sum(part["all"]["passed_but_changed"] for part in result.values())
     if changed:
         raise SystemExit(f"{changed} sentences changed that the detector had passed")

@@ -1,13 +1,11 @@
 #!/usr/bin/env python
-"""Speed of the whole pipeline beside the verifier's own forward passes on the same pairs, taken in turn in one run."""
+"""Speed of the whole pipeline compared with the verifier's own forward passes on the same pairs, measured in turn in one run."""
 
-import argparse
-import json
 import statistics
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
-from common import paper_pairs
+from common import make_parser, paper_pairs, write_results
 
 from knowhalu.build import build_engine
 from knowhalu.encoder.backend import EncoderBackend
@@ -21,13 +19,13 @@ from knowhalu.types import Sample
 
 
 class Recorder:
-    """Pass requests on and keep every shared call, so that the same calls can be made again without the pipeline."""
+    """An encoder backend that records its calls, so that they can be repeated without the pipeline."""
 
     def __init__(self, backend: EncoderBackend) -> None:
         self.backend, self.calls = backend, list[list[Entail]]()
 
-    def answer_many(self, requests: list[Entail]) -> list[object]:
-        """Answer and remember."""
+    def answer_many(self, requests: Sequence[Entail]) -> list[object]:
+        """Answer requests and record them."""
         self.calls.append(list(requests))
         return list(self.backend.answer_many(requests))
 
@@ -52,11 +50,9 @@ def pipeline(engine: Engine, samples: list[Sample]) -> float:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser = make_parser(__doc__, "speed.json", "data")
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/speed.json"))
     args = parser.parse_args()
     samples = [r.sample for r in paper_pairs(args.data, "qa")][: args.rows]
 
@@ -76,8 +72,7 @@ def main() -> None:
         "answers": len(samples), "answers_per_second": len(samples) / statistics.median(whole), "pipeline_seconds": whole,
         "forward_seconds": alone, "pipeline_over_forward": ratio, "batch_limit": Batcher(backend).limit,
     }  # fmt: skip
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_results(args.out, result)
     print(f"{result['answers_per_second']:.1f} answers/s; the pipeline takes {ratio:.3f} times the verifier's own forward passes")
 
 

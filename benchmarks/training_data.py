@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""What can be read from the training data: label cues, and how a verifier scores sources that it has and has not seen."""
+"""Artefacts of the training data: label cues, and the scores of a verifier on sources that it has and has not seen."""
 
 import argparse
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from common import write_results
+from common import table_line, write_results
 
 from knowhalu.encoder.backend import PACKAGED_VERIFIER
 from knowhalu.encoder.verifier import PairTokenizer, Verifier
@@ -22,22 +22,22 @@ READ = 6000
 """Rows of a part that are read, of which the examples are drawn."""
 
 
-def cue_table(found: dict[str, dict[str, float]]) -> str:
-    """Lay out one line a part."""
+def cue_table(results: dict[str, dict[str, float]]) -> str:
+    """Return a table with one line for each part."""
     lines = [
         "ROC-AUC of supported against the rest by one number alone: 0.5 tells nothing, less speaks against the claim.",
         "*Overlap*: the share of the claim's content words that its source has. *All*: every part by its share of the",
         "draws; the parts without a source, of which only question and answer are shown, are left out.", "",
         f"| part | examples | supported | {' | '.join(CUES)} |", "|---|---|---|" + "---|" * len(CUES),
     ]  # fmt: skip
-    for name, r in found.items():
-        lines.append(f"| {name} | {r['examples']:.0f} | {r['supported']:.0%} | {' | '.join(f'{r[cue]:.2f}' for cue in CUES)} |")
+    for name, r in results.items():
+        lines.append(table_line([name, f"{r['examples']:.0f}", f"{r['supported']:.0%}", *(f"{r[cue]:.2f}" for cue in CUES)]))
     return "\n".join(lines) + "\n"
 
 
 def measure_cues(training: Path, limit: int) -> dict[str, dict[str, float]]:
     """Measure the cues of every recipe with a source, and of all draws together."""
-    found: dict[str, dict[str, float]] = {}
+    results: dict[str, dict[str, float]] = {}
     every: list[TrainingExample] = []
     weights: list[float] = []
     for recipe in RECIPES:
@@ -48,14 +48,11 @@ def measure_cues(training: Path, limit: int) -> dict[str, dict[str, float]]:
             continue
         every += examples
         weights += [recipe.share / len(examples)] * len(examples)
-        found[recipe.name] = {"examples": len(examples), "supported": _supported(examples), **cues}
-    share = float(np.average([e.target == SUPPORTED for e in every], weights=weights))
-    found["all"] = {"examples": len(every), "supported": share, **cue_aucs(every, weights)}
-    return found
-
-
-def _supported(examples: list[TrainingExample]) -> float:
-    return float(np.mean([e.target == SUPPORTED for e in examples]))
+        supported = float(np.mean([e.target == SUPPORTED for e in examples]))
+        results[recipe.name] = {"examples": len(examples), "supported": supported, **cues}
+    supported = float(np.average([e.target == SUPPORTED for e in every], weights=weights))
+    results["all"] = {"examples": len(every), "supported": supported, **cue_aucs(every, weights)}
+    return results
 
 
 def compare_sources(folder: Path, data: Path, limit: int) -> dict[str, dict[str, Any]]:
@@ -68,12 +65,12 @@ def compare_sources(folder: Path, data: Path, limit: int) -> dict[str, dict[str,
 
 
 def shown(part: RecipeScore) -> dict[str, float]:
-    """Return what is kept of a part."""
+    """Return the reported numbers of a part."""
     return {"examples": part.examples, "auc": part.auc, "accuracy": part.accuracy}
 
 
 def source_table(result: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the table."""
+    """Return the table with its explanation."""
     lines = [
         "ROC-AUC of P(supported) and accuracy over the three classes, verifier alone, on examples of sources that were trained",
         "on (*seen*) and of those that were held out.", "",

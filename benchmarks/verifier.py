@@ -1,12 +1,11 @@
 #!/usr/bin/env python
-"""The verifier alone on the twelve sets that no trivial rule solves: ROC-AUC and balanced accuracy at one border.
+"""The verifier alone on the twelve sets that no trivial rule solves: ROC-AUC, and balanced accuracy at one threshold.
 
-No pipeline, no features, no fit: (source, claim) in, P(supported) out; of several windows of a source the best counts. The border
-is chosen on held-out training sources, the same for every set. Of several folders the last is also compared with the first: the
-gain on the very rows, by a paired bootstrap in which rows of one source are drawn together.
+No pipeline, no features, no fit: (source, claim) in, P(supported) out; of several windows of a source the best counts. The
+threshold is chosen on held-out training sources, the same for every set. Of several folders the last is also compared with the
+first: the gain on the same rows, by a paired bootstrap in which rows of one source are drawn together.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,21 @@ from typing import Any
 
 import numpy as np
 from charts import draw_learning_curve
-from common import Array, EvalRow, auc, balanced, interval, redrawn, rows_of, source, trivial, write_results
+from common import (
+    Array,
+    EvalRow,
+    auc,
+    balanced,
+    interval,
+    make_parser,
+    ranged,
+    redrawn,
+    rows_of,
+    source,
+    table_line,
+    trivial,
+    write_results,
+)
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.requests import EntailmentPair
@@ -29,7 +42,7 @@ SETS = """
 FITTED = (
     "FEVER dev claims", "Fool Me Twice", "WiCE", "SciFact train", "FIB summaries, edited", "written claims", "written answers",
 )  # fmt: skip
-"""Recipes whose held-out examples the border is chosen on, each of the same weight."""
+"""Recipes on whose held-out examples the threshold is chosen, each with the same weight."""
 DRAWS = 1000
 """Draws of the bootstrap."""
 
@@ -50,15 +63,15 @@ def scores(backend: EncoderBackend, rows: Sequence[EvalRow]) -> Array:
     return np.array([p.supported for p in backend.score(pairs)])
 
 
-def border(backend: EncoderBackend, held: HeldOutRows, limit: int = 150) -> float:
+def choose_threshold(backend: EncoderBackend, held: HeldOutRows, limit: int = 150) -> float:
     """Choose P(supported) with the best mean balanced accuracy over held-out training examples."""
     parts = []
     for recipe in (r for r in RECIPES if r.name in FITTED):
         examples = [e for e in islice(draw_examples(recipe, held.of), limit) if e.premise]
-        found = backend.score([EntailmentPair(e.premise, e.claim, e.question or None) for e in examples])
+        probabilities = backend.score([EntailmentPair(e.premise, e.claim, e.question or None) for e in examples])
         gold = np.array([e.target == SUPPORTED for e in examples])
         if 0 < gold.sum() < gold.size:  # few unseen rows of a set may all be of one class
-            parts.append((gold, np.array([p.supported for p in found])))
+            parts.append((gold, np.array([p.supported for p in probabilities])))
     grid = np.arange(0.02, 0.99, 0.02)
     return float(max(grid, key=lambda g: np.mean([balanced(gold, s >= g) for gold, s in parts])))
 
@@ -66,47 +79,47 @@ def border(backend: EncoderBackend, held: HeldOutRows, limit: int = 150) -> floa
 def measured(
     folder: Path | None, tested: Mapping[str, Sequence[EvalRow]], held: HeldOutRows
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Measure one verifier on all sets; returns what stands in the table, and its scores."""
+    """Measure one verifier on all sets; returns its results, and its scores."""
     backend = EncoderBackend(folder)
-    cut = border(backend, held)
-    found: dict[str, Any] = {"border": cut, "sets": {}}
-    said = {name: scores(backend, rows) for name, rows in tested.items()}
+    threshold = choose_threshold(backend, held)
+    results: dict[str, Any] = {"border": threshold, "sets": {}}
+    scored = {name: scores(backend, rows) for name, rows in tested.items()}
     for name, rows in tested.items():
-        faithful, supported, groups = np.array([r.faithful for r in rows]), said[name], [r.group for r in rows]
+        faithful, supported, groups = np.array([r.faithful for r in rows]), scored[name], [r.group for r in rows]
         low, high = interval(lambda i, f=faithful, s=supported: auc(f[i], s[i]), groups)  # type: ignore[misc]
-        found["sets"][name] = {
+        results["sets"][name] = {
             "rows": len(rows), "auc": auc(faithful, supported), "low": low, "high": high,
-            "balanced": balanced(faithful, supported >= cut), "trivial": trivial([r.sample for r in rows], faithful, groups)[1],
+            "balanced": balanced(faithful, supported >= threshold),
+            "trivial": trivial([r.sample for r in rows], faithful, groups)[1],
         }  # fmt: skip
-        print(f"{name:20} {found['sets'][name]['auc']:.3f}", flush=True)
+        print(f"{name:20} {results['sets'][name]['auc']:.3f}", flush=True)
     for key in ("auc", "balanced", "trivial"):
-        found[f"mean_{key}"] = float(np.mean([s[key] for s in found["sets"].values()]))
-    print(f"{'mean':20} {found['mean_auc']:.3f}  balanced {found['mean_balanced']:.3f}", flush=True)
-    return found, said
+        results[f"mean_{key}"] = float(np.mean([s[key] for s in results["sets"].values()]))
+    print(f"{'mean':20} {results['mean_auc']:.3f}  balanced {results['mean_balanced']:.3f}", flush=True)
+    return results, scored
 
 
 def gains(tested: Mapping[str, Sequence[EvalRow]], first: Mapping[str, Array], last: Mapping[str, Array]) -> dict[str, Any]:
-    """Return how much more ROC-AUC the last has than the first on every set, with its interval, and on their mean."""
+    """Return the gain in ROC-AUC of the last over the first on every set, with its interval, and on their mean."""
     gold = {name: np.array([r.faithful for r in rows]) for name, rows in tested.items()}
 
     def gain(name: str, drawn: Any) -> float:
         return auc(gold[name][drawn], last[name][drawn]) - auc(gold[name][drawn], first[name][drawn])
 
-    every = {name: slice(None) for name in tested}
-    again = {
+    resampled = {
         name: np.array([gain(name, d) for d in redrawn([r.group for r in rows], DRAWS, np.random.default_rng(0))])
         for name, rows in tested.items()
     }
-    again["mean"] = np.mean(list(again.values()), axis=0)
-    at = {name: gain(name, drawn) for name, drawn in every.items()}
-    at["mean"] = float(np.mean(list(at.values())))
-    return {name: [at[name], *map(float, np.nanpercentile(values, [2.5, 97.5]))] for name, values in again.items()}
+    resampled["mean"] = np.mean(list(resampled.values()), axis=0)
+    value = {name: gain(name, slice(None)) for name in tested}
+    value["mean"] = float(np.mean(list(value.values())))
+    return {name: [value[name], *map(float, np.nanpercentile(values, [2.5, 97.5]))] for name, values in resampled.items()}
 
 
-def table(found: Mapping[str, Mapping[str, Any]], gain: Mapping[str, Sequence[float]]) -> str:
-    """Lay out the sets as lines and the verifiers as columns, and the gain of the last over the first."""
-    names = list(found)
-    last = found[names[-1]]
+def table(results: Mapping[str, Mapping[str, Any]], gain: Mapping[str, Sequence[float]]) -> str:
+    """Return a table with the sets as lines and the verifiers as columns, and the gain of the last over the first."""
+    names = list(results)
+    last = results[names[-1]]
     columns = [cell for name in names for cell in (name, "BA")] + ["gain"] * bool(gain)
     paired = " *Gain*: of the last verifier over the first, on the same draws." if gain else ""
     lines = [
@@ -115,41 +128,37 @@ def table(found: Mapping[str, Mapping[str, Any]], gain: Mapping[str, Sequence[fl
         "*Trivial*: length and word overlap, fitted on the very rows (5 grouped folds).", "",
         f"| set | rows | trivial | {' | '.join(columns)} |", "|---" * (3 + len(columns)) + "|",
     ]  # fmt: skip
-    more = {name: [f"{at:+.3f} [{low:+.3f}, {high:+.3f}]"] for name, (at, low, high) in gain.items()}
+    more = {name: [ranged(*values, spec="+.3f")] for name, values in gain.items()}
     for name in SETS:
-        cells = [s for n in names for s in _cells(found[n]["sets"][name])]
+        cells = [cell for n in names for cell in _cells(results[n]["sets"][name])]
         start = [name, str(last["sets"][name]["rows"]), f"{last['sets'][name]['trivial']:.3f}"]
-        lines.append(f"| {' | '.join([*start, *cells, *more.get(name, ())])} |")
-    means = [s for n in names for s in (f"{found[n]['mean_auc']:.3f}", f"{found[n]['mean_balanced']:.3f}")]
-    end = ["**mean**", "", f"{last['mean_trivial']:.3f}", *means, *more.get("mean", ())]
-    lines.append(f"| {' | '.join(end)} |")
+        lines.append(table_line([*start, *cells, *more.get(name, ())]))
+    means = [f"{results[n][f'mean_{key}']:.3f}" for n in names for key in ("auc", "balanced")]
+    lines.append(table_line(["**mean**", "", f"{last['mean_trivial']:.3f}", *means, *more.get("mean", ())]))
     return "\n".join(lines) + "\n"
 
 
 def _cells(row: Mapping[str, float]) -> tuple[str, str]:
-    return f"{row['auc']:.3f} [{row['low']:.3f}, {row['high']:.3f}]", f"{row['balanced']:.3f}"
+    return ranged(row["auc"], row["low"], row["high"]), f"{row['balanced']:.3f}"
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for the border")
+    parser = make_parser(__doc__, "verifier.json", "data", "training")
     parser.add_argument("--folder", action="append", default=[], help="NAME=FOLDER of a verifier; default: the shipped one")
     parser.add_argument("--rows", type=int, default=100_000, help="rows taken of a set, the same for every verifier")
     parser.add_argument("--curve", type=Path, help="SVG file of the learning curve; NAME is then the million tokens seen")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/verifier.json"))
     args = parser.parse_args()
     chosen = dict(f.split("=", 1) for f in args.folder) or {"shipped": None}
     tested = {name: sampled(args.data, name, args.rows) for name in SETS}
-    held, found, said = HeldOutRows(args.training, args.data), {}, []
+    held, results, scored = HeldOutRows(args.training, args.data), {}, []
     for name, folder in chosen.items():
-        found[name], scored = measured(Path(folder) if folder else None, tested, held)
-        said.append(scored)
-    gain = gains(tested, said[0], said[-1]) if len(said) > 1 else {}
-    write_results(args.out, {"verifiers": found, "gain": gain}, table(found, gain))
+        results[name], of_verifier = measured(Path(folder) if folder else None, tested, held)
+        scored.append(of_verifier)
+    gain = gains(tested, scored[0], scored[-1]) if len(scored) > 1 else {}
+    write_results(args.out, {"verifiers": results, "gain": gain}, table(results, gain))
     if args.curve:
-        draw_learning_curve(args.curve, {float(name): result for name, result in found.items()}, SETS)
+        draw_learning_curve(args.curve, {float(name): result for name, result in results.items()}, SETS)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from knowhalu.api import Checker
-from knowhalu.calibration.scaling import fit_scaling
+from knowhalu.calibration.tuning import fit_scaling
 from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.options import EncoderOptions

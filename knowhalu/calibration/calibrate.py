@@ -12,20 +12,21 @@ import numpy as np
 from knowhalu import __version__
 from knowhalu.api import Checker
 from knowhalu.batch import RunProgress, detect
-from knowhalu.calibration.cascade import TunableCascade, read_tunable_cascade
-from knowhalu.calibration.measures import estimate_ratio, measures_with_intervals
-from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.run_settings import ask_all_settings, stored_run_settings, tunable_options
+from knowhalu.calibration.cascade import StageShare, TunableCascade, read_tunable_cascade, stage_shares
+from knowhalu.calibration.measures import measures_with_intervals
 from knowhalu.calibration.tunable import (
     RowIndices,
     Tunable,
     VerdictLines,
+    ask_all_settings,
     read_fixed_predictions,
     read_set_names,
     read_tunable_theta,
     read_verdict_lines,
+    stored_run_settings,
+    tunable_options,
 )
-from knowhalu.calibration.tuning import TunedValues, Tuner, TuningResult, join_predictions
+from knowhalu.calibration.tuning import Goal, TunedValues, Tuner, TuningResult, join_predictions
 from knowhalu.calibration.two_forms import ThresholdGrid, TunableForms, read_tunable_forms
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
@@ -33,7 +34,6 @@ from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.metrics import Flags, Predictions
 from knowhalu.io.outcomes import read_run_header
 from knowhalu.io.output_files import check_output_path
-from knowhalu.methods.cascade import ENCODER_STAGE, LLM_STAGE, RULES_STAGE
 from knowhalu.methods.common.calibrated import ScalingKind
 from knowhalu.profiles import FILE_HEADER, CalibrationData, FittedSettings, Profile, pack_row_hashes, report_path, write_profile
 from knowhalu.settings import Settings
@@ -43,18 +43,6 @@ FIGURES_START = '{\n "profile": {'
 """The beginning of the file of figures of a profile; see `knowhalu.calibration.report`."""
 PROFILE_PARTS = ("verifier", "prompts", "index")
 DEFAULT_RISK = 0.05
-
-
-@dataclass(frozen=True)
-class StageShare:
-    """The rows to which a stage of a cascade gives one label: number, share of all, and error rate, also cross-validated."""
-
-    name: str
-    label: str
-    rows: int
-    share: Estimate
-    errors: Estimate
-    held: Estimate
 
 
 @dataclass(frozen=True)
@@ -106,9 +94,9 @@ def calibrate(
     head = read_run_header(outcomes)
     settings = stored_run_settings(head, settings, outcomes)
     lines = read_verdict_lines(outcomes, rows)
-    found = _calibrate_rows(rows, lines, settings, head, _goal(goal, settings, scaling), scaling, by_set)
-    write_profile(found.profile, output)
-    return found
+    calibration = _calibrate_rows(rows, lines, settings, head, _goal(goal, settings, scaling), scaling, by_set)
+    write_profile(calibration.profile, output)
+    return calibration
 
 
 def _refuse_outputs(output: Path, inputs: Sequence[Path]) -> None:
@@ -149,20 +137,18 @@ def _calibrate_rows(
     tuned = read_tunable(settings, lines, gold, goal)
     sets = read_set_names(rows.path) if by_set or settings.method == "cascade" else []
     named = [sets[place] for place in places] if sets else []
-    chooser = Tuner(tuned, gold, groups, goal, scaling, tuple(named) if by_set else None)
-    choice = chooser.choose(np.arange(len(gold)))
-    predictions = chooser.predict(choice)
+    tuner = Tuner(tuned, gold, groups, goal, scaling, tuple(named) if by_set else None)
+    choice = tuner.choose(np.arange(len(gold)))
+    predictions = tuner.predict(choice)
     notes = _notes(rows, places, named if by_set else None, choice)
     try:
-        crossed = chooser.crossed()
+        crossed = tuner.crossed()
     except InputError as error:
         crossed = []
         notes.append(f"Not cross-validated: with a part of the rows held out, {error}")
-    held = join_predictions([(mask, chooser.predict(other)) for mask, other in crossed]) if crossed else None
-    fitted, on_held = (
-        measures_with_intervals(predictions, groups),
-        measures_with_intervals(held, groups) if held is not None else None,
-    )
+    held = join_predictions([(mask, tuner.predict(other)) for mask, other in crossed]) if crossed else None
+    fitted = measures_with_intervals(predictions, groups)
+    on_held = measures_with_intervals(held, groups) if held is not None else None
     return Calibration(
         profile=_profile(rows, settings, head, goal, choice, fitted, on_held),
         groups=len(np.unique(groups)),
@@ -170,8 +156,8 @@ def _calibrate_rows(
         fitted=fitted,
         held=on_held,
         on=_measures_by_set(predictions, held, groups, named),
-        **(_stage_shares(tuned, chooser, choice, crossed, named) if isinstance(tuned, TunableCascade) else {}),
-        grids=_grids(tuned, chooser),
+        **(stage_shares(tuned, tuner, choice, crossed, predictions, held, named) if isinstance(tuned, TunableCascade) else {}),
+        grids=_grids(tuned, tuner),
         notes=tuple(notes),
     )
 
@@ -198,60 +184,21 @@ def _uncalibrated_predictions(tuned: Tunable, lines: VerdictLines, gold: Flags) 
 def _measures_by_set(
     predictions: Predictions, held: Predictions | None, groups: RowIndices, named: Sequence[str]
 ) -> dict[str, tuple[Measures, Measures | None]]:
-    found = {}
+    by_set = {}
     for name in sorted(set(named) - {""}):
-        there = np.array(named) == name
-        own = measures_with_intervals(held.rows(there), groups[there]) if held is not None else None
-        found[name] = (measures_with_intervals(predictions.rows(there), groups[there]), own)
-    return found
+        members = np.array(named) == name
+        on_held = measures_with_intervals(held.rows(members), groups[members]) if held is not None else None
+        by_set[name] = (measures_with_intervals(predictions.rows(members), groups[members]), on_held)
+    return by_set
 
 
-def _grids(tuned: Tunable, chooser: Tuner) -> dict[str, ThresholdGrid]:
+def _grids(tuned: Tunable, tuner: Tuner) -> dict[str, ThresholdGrid]:
     """Return the grid of all rows (""), and of each set that has its own."""
     if not isinstance(tuned, TunableForms):
         return {}
     everything = np.arange(len(tuned.gold))
-    parts = {"": everything, **chooser.members(everything)}
-    return {name: (own := tuned.some(rows)).grid(own.better_form()) for name, rows in parts.items()}
-
-
-def _stage_shares(
-    tuned: TunableCascade,
-    chooser: Tuner,
-    choice: TuningResult,
-    crossed: Sequence[tuple[Flags, TuningResult]],
-    named: Sequence[str],
-) -> dict[str, Any]:
-    """Return the share and the error rate of every stage and label."""
-    stage, predictions, groups = _deciding_stages(tuned, chooser, choice), chooser.predict(choice), chooser.groups
-    held, held_said = stage, None
-    for mask, other in crossed:
-        held = np.where(mask, _deciding_stages(tuned, chooser, other), held)
-    if crossed:
-        held_said = join_predictions([(mask, chooser.predict(other)) for mask, other in crossed])
-    shares = []
-    for name, flagged in [(name, flagged) for name in (RULES_STAGE, ENCODER_STAGE, LLM_STAGE) for flagged in (False, True)]:
-        there = (stage == name) & (predictions.settled == flagged) & ~predictions.abstained
-        errors, held_errors = estimate_ratio(~predictions.right, there, groups), Estimate(None)
-        if held_said is not None:
-            held_errors = estimate_ratio(
-                ~held_said.right, (held == name) & (held_said.settled == flagged) & ~held_said.abstained, groups
-            )
-        label = "hallucinated" if flagged else "faithful"
-        shares.append(
-            StageShare(name, label, int(there.sum()), estimate_ratio(there, np.ones_like(there), groups), errors, held_errors)
-        )
-    on = (stage == LLM_STAGE) | (stage == "")
-    sets = {name: np.array(named) == name for name in sorted(set(named) - {""})}
-    sent = {name: estimate_ratio(on, there, groups) for name, there in {"": np.ones_like(on), **sets}.items()}
-    return {"stages": tuple(s for s in shares if s.rows), "sent_on": sent}
-
-
-def _deciding_stages(tuned: TunableCascade, chooser: Tuner, choice: TuningResult) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
-    stage = tuned.stage(choice.whole.settings)
-    for there, chosen in chooser.by_rows(choice):
-        stage = np.where(there, tuned.stage(chosen.settings), stage)
-    return stage
+    parts = {"": everything, **tuner.members(everything)}
+    return {name: (some := tuned.some(rows)).grid(some.better_form()) for name, rows in parts.items()}
 
 
 def _notes(rows: LabelledRows, places: RowIndices, named: Sequence[str] | None, choice: TuningResult) -> list[str]:
@@ -280,14 +227,14 @@ def _profile(
         file=rows.path.name, sha256=sha256, rows=len(rows.gold), hallucinated=int(rows.gold.sum()),
         hashes=pack_row_hashes(rows.contents),
     )  # fmt: skip
-    told = {"fitted": fitted, **({"cross-validated": held} if held else {})}
+    measures = {"fitted": fitted, **({"cross-validated": held} if held else {})}
     return Profile(
         version=__version__, made=date.today().isoformat(), goal=str(goal), data=basis,
         parts={name: head[name] for name in PROFILE_PARTS if head.get(name, "none") != "none"},
         settings=_merge_settings(tunable_options(settings, all=True), choice.whole),
         decision=choice.whole.decision,
         sets={name: FittedSettings(settings=chosen.settings, decision=chosen.decision) for name, chosen in choice.sets.items()},
-        figures={name: {n: _numbers(f) for n, f in figures.items() if f.value is not None} for name, figures in told.items()},
+        figures={name: {n: _numbers(f) for n, f in figures.items() if f.value is not None} for name, figures in measures.items()},
     )  # fmt: skip
 
 
@@ -296,4 +243,4 @@ def _numbers(figure: Estimate) -> list[float]:
 
 
 def _merge_settings(tree: dict[str, Any], chosen: TunedValues) -> dict[str, Any]:
-    return {**tree, **{name: {**tree.get(name, {}), **own} for name, own in chosen.settings.items()}}
+    return {**tree, **{name: {**tree.get(name, {}), **options} for name, options in chosen.settings.items()}}

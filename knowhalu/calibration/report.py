@@ -19,9 +19,9 @@ UNSCALED_MEASURES = ("brier", "ece")
 STAGE_TITLES = {"rules": "rules", "encoder": "encoder", "llm": "language model"}
 
 
-def describe_choice(found: Calibration) -> list[str]:
+def describe_choice(calibration: Calibration) -> list[str]:
     """Return lines with the chosen values, for all rows and by set."""
-    profile = found.profile
+    profile = calibration.profile
     parts = [("", profile.settings, profile.decision), *((n, f.settings, f.decision) for n, f in profile.sets.items())]
     lines = [f"goal: {profile.goal}"]
     for name, settings, decision in parts:
@@ -35,45 +35,46 @@ def describe_choice(found: Calibration) -> list[str]:
     return lines
 
 
-def make_tables(found: Calibration) -> list[ResultTable]:
+def make_tables(calibration: Calibration) -> list[ResultTable]:
     """Return the measures, and for a cascade the share of every stage."""
-    data = found.profile.data
-    rows = [("before calibration", found.before), ("on the fitted rows (optimistic)", found.fitted)]
-    rows += [("cross-validated", found.held)] if found.held is not None else []
+    data = calibration.profile.data
+    rows = [("before calibration", calibration.before), ("on the fitted rows (optimistic)", calibration.fitted)]
+    rows += [("cross-validated", calibration.held)] if calibration.held is not None else []
     rows += [
-        (f"set {name}, {'cross-validated' if held else 'fitted rows'}", held or own) for name, (own, held) in found.on.items()
+        (f"set {name}, {'cross-validated' if held else 'fitted rows'}", held or own)
+        for name, (own, held) in calibration.on.items()
     ]
-    title = f"{data.rows:,} rows, {data.hallucinated:,} hallucinated, {found.groups:,} groups"
+    title = f"{data.rows:,} rows, {data.hallucinated:,} hallucinated, {calibration.groups:,} groups"
     shown = [
         ResultTable(title, ("", *(MEASURE_TITLES[n] for n in MEASURES)), [(name, *_cells(figures)) for name, figures in rows])
     ]
-    if found.stages:
+    if calibration.stages:
         head = ("decided by", "as", "rows", "share", "wrong, fitted rows", "wrong, cross-validated")
         cells = [
             (STAGE_TITLES[s.name], s.label, f"{s.rows:,}", *map(format_percent, (s.share, s.errors, s.held)))
-            for s in found.stages
+            for s in calibration.stages
         ]
         shown.append(ResultTable("Decisions of each stage", head, cells))
-        sent: list[tuple[str, ...]] = [(name or "all", format_percent(figure)) for name, figure in found.sent_on.items()]
+        sent: list[tuple[str, ...]] = [(name or "all", format_percent(figure)) for name, figure in calibration.sent_on.items()]
         shown.append(ResultTable("Left to the language model", ("set", "share of rows"), sent))
     return shown
 
 
-def make_notes(found: Calibration) -> list[str]:
+def make_notes(calibration: Calibration) -> list[str]:
     """Return what the columns mean, and what a reader must know of the figures."""
     return [
         f"In percent except Brier and ECE, with 95 % bootstrap intervals: {RESAMPLES:,} resamples of groups of rows that share a "
         "source, question or pair.",
         "Cross-validated: each fifth of the groups with the thresholds chosen on the others; expect this on new rows.",
         "Avg Acc counts rows left open as wrong; Avg Acc of decided leaves them out. Brier and ECE: lower is better.",
-        *found.notes,
+        *calibration.notes,
     ]
 
 
-def write_calibration(found: Calibration, profile: Path) -> Path:
+def write_calibration(calibration: Calibration, profile: Path) -> Path:
     """Write all figures and the grid to the file next to a profile; return its path."""
     path = report_path(profile)
-    write_text(path, as_json_text(as_json(found)))
+    write_text(path, as_json_text(as_json(calibration)))
     return path
 
 
@@ -90,19 +91,25 @@ def _cells(figures: Measures) -> tuple[str, ...]:
     )
 
 
-def as_json(found: Calibration) -> dict[str, Any]:
+def as_json(calibration: Calibration) -> dict[str, Any]:
     """Return a calibration as plain fields; a figure is {value, low, high}, a grid has its quantiles and average accuracies."""
-    grids = {name: _grid(grid) for name, grid in found.grids.items()}
+    grids = {name: _grid(grid) for name, grid in calibration.grids.items()}
     return {
-        "profile": json.loads(found.profile.model_dump_json(exclude={"data": {"hashes"}})),
-        "groups": found.groups,
-        "figures": {"before": as_plain(found.before), "fitted": as_plain(found.fitted), "cross_validated": as_plain(found.held)},
-        "sets": {name: {"fitted": as_plain(own), "cross_validated": as_plain(held)} for name, (own, held) in found.on.items()},
-        "stages": as_plain(found.stages),
-        "sent_on": {name or "all": as_plain(figure) for name, figure in found.sent_on.items()},
+        "profile": json.loads(calibration.profile.model_dump_json(exclude={"data": {"hashes"}})),
+        "groups": calibration.groups,
+        "figures": {
+            "before": as_plain(calibration.before),
+            "fitted": as_plain(calibration.fitted),
+            "cross_validated": as_plain(calibration.held),
+        },
+        "sets": {
+            name: {"fitted": as_plain(own), "cross_validated": as_plain(held)} for name, (own, held) in calibration.on.items()
+        },
+        "stages": as_plain(calibration.stages),
+        "sent_on": {name or "all": as_plain(figure) for name, figure in calibration.sent_on.items()},
         **({"grid": grids.pop("")} if "" in grids else {}),
         "grids": grids,
-        "notes": list(found.notes),
+        "notes": list(calibration.notes),
     }
 
 

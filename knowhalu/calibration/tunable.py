@@ -1,24 +1,30 @@
-"""Stored verdicts of labelled rows, and the settings that can be tuned on them without a model."""
+"""Stored runs on labelled rows: their settings and verdicts, and what can be tuned on them without a model."""
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
-from knowhalu.errors import InputError
+from knowhalu.build import reasoners_of, stage_settings
+from knowhalu.errors import InputError, SettingsError
 from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
 from knowhalu.io.outcomes import read_outcome_table
 from knowhalu.io.samples import read_samples
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.combine import CombinationRule, fit_theta
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
+from knowhalu.methods.options import CascadeOptions, FactoredOptions, LexicalOptions
+from knowhalu.registry import method_card
+from knowhalu.settings import Settings, refuse_foreign_code
 from knowhalu.types import META_SET, Label
 
 RowIndices = NDArray[np.intp]
 VerdictLines = list[tuple[int, dict[str, Any]]]
 """Verdicts as the fields of their lines, each with the place of its row."""
-
-
 VERDICT_FIELDS, FORM_FIELDS = ("id", "task", "label", "hallucinated", "probability"), ("base", "supplement")
 JUDGMENT_FIELDS, FINDING_FIELDS = ("form", "label", "confidence", "features"), ("unit", "type", "label")
 
@@ -87,8 +93,8 @@ def read_fixed_predictions(lines: VerdictLines, gold: Flags) -> FixedPredictions
     """Return the verdicts of a method as they are; `gold` are the labels of the same rows."""
     p = np.array([float(fields["probability"]) for _, fields in lines])
     open_ = np.array([fields["hallucinated"] is None for _, fields in lines], dtype=np.bool_)
-    predictions = np.array([bool(fields["hallucinated"]) for _, fields in lines], dtype=np.bool_)
-    return FixedPredictions(make_predictions(gold, predictions, open_, p))
+    hallucinated = np.array([bool(fields["hallucinated"]) for _, fields in lines], dtype=np.bool_)
+    return FixedPredictions(make_predictions(gold, hallucinated, open_, p))
 
 
 def make_predictions(gold: Flags, hallucinated: Flags, open_: Flags, probability: Floats) -> Predictions:
@@ -136,13 +142,90 @@ def hallucination_probabilities(value: Floats, theta: float) -> Floats:
 
 def read_tunable_theta(lines: VerdictLines, gold: Flags, rule: CombinationRule) -> TunableTheta:
     """Return the combined probabilities of all verdicts."""
-    found = [(_value(fields, rule), _has_open_claim(fields)) for _, fields in lines]
-    return TunableTheta(gold, np.array([v for v, _ in found], dtype=float), np.array([left for _, left in found], dtype=np.bool_))
-
-
-def _value(fields: dict[str, Any], rule: CombinationRule) -> float:
-    return float(fields["segments"][0]["base"]["features"].get(rule, np.nan)) if fields["segments"] else np.nan
+    value = [
+        float(fields["segments"][0]["base"]["features"].get(rule, np.nan)) if fields["segments"] else np.nan
+        for _, fields in lines
+    ]
+    return TunableTheta(gold, np.array(value, dtype=float), np.array([_has_open_claim(f) for _, f in lines], dtype=np.bool_))
 
 
 def _has_open_claim(fields: dict[str, Any]) -> bool:
     return any(f["label"] == Label.INCONCLUSIVE for segment in fields["segments"] for f in segment["findings"])
+
+
+TUNED_OPTIONS: dict[str, set[str]] = {
+    "knowhalu": {"second_opinion", "base_form", "delta1", "delta2"}, "factored": {"theta"},
+    "cascade": {"ask", "low", "high"}, "lexical": {"rules"},
+}  # fmt: skip
+"""Options of the methods that are tuned, or that decide which stages run."""
+LLM_RESULT_OPTIONS = {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"}
+"""Options of a language model that decide its answers."""
+ALL_STAGES_FLAGS = "--set cascade.ask=always --set cascade.low=0.5 --set cascade.high=0.5"
+TUNABLE_FIRST_STAGES = ("lexical", "")
+"""First stages of a cascade that a calibration can tune."""
+ALL_RULES = LexicalOptions(rules=("copied", "dates", "numbers", "names"))
+
+
+def ask_all_settings(settings: Settings) -> Settings:
+    """Return the settings of a run in which no check is skipped because of thresholds; raises SettingsError."""
+    if settings.profile is not None:
+        raise SettingsError("calibrate makes a profile, so it cannot use one. Leave out the profile")
+    options = settings.method_options(method_card(settings.method))
+    changes: dict[str, Any] = {}
+    if settings.method == "knowhalu":
+        usual = KnowHaluOptions().model_dump(include=TUNED_OPTIONS["knowhalu"])
+        changes["knowhalu"] = options.model_copy(update={**usual, "second_opinion": "always"})
+    if isinstance(options, FactoredOptions):
+        changes["factored"] = options.model_copy(update={"theta": None})
+    if isinstance(options, CascadeOptions):
+        if options.rules not in TUNABLE_FIRST_STAGES:
+            raise SettingsError(
+                f"cascade.rules: calibrate chooses among the rules of 'lexical' alone, so it cannot count what {options.rules!r} "
+                "decides. Set cascade.rules=lexical, or leave it empty"
+            )
+        changes |= {"cascade": options.model_copy(update={"ask": "always", "low": 0.5, "high": 0.5}), "lexical": ALL_RULES}
+    return settings.model_copy(update=changes)
+
+
+def stored_run_settings(head: dict[str, str], wanted: Settings, path: Path) -> Settings:
+    """Return the settings of stored outcomes; raises InputError where they cannot be used for tuning."""
+    if "profile" in head:
+        raise InputError(
+            f"{path}: was made with a profile, so it lacks the verdicts of the method itself. Make it again without a profile."
+        )
+    try:
+        fields = json.loads(head["settings"])
+        refuse_foreign_code(fields, wanted, str(path))
+        settings = Settings.model_validate(fields)
+    except (KeyError, ValueError, ValidationError) as error:
+        raise InputError(f"{path}: its first line does not tell its settings. Make it again with `knowhalu detect`.") from error
+    for name in ("method", "reasoner"):
+        given, stored = getattr(wanted, name), getattr(settings, name)
+        if name in wanted.model_fields_set and given != stored:
+            raise InputError(f"{path}: is of {name} {stored!r}, not {given!r}. Leave out --{name}, or give other outcomes.")
+    if settings.method == "cascade" and settings.cascade != ask_all_settings(settings).cascade:
+        raise InputError(f"{path}: not every stage checked every row. Run it with {ALL_STAGES_FLAGS}.")
+    return settings
+
+
+def tunable_options(settings: Settings, *, all: bool = False) -> dict[str, Any]:
+    """Return the options of a method that are tuned; with `all`, the settings that a run must share with its profile.
+
+    The encoder of a cascade is the same whether or not a language model follows, so its profile is valid for both.
+    """
+    runs = [settings, *stage_settings(settings).values()]
+    branches = {card.options: card for card in (method_card(run.method) for run in runs)}
+    if not all:
+        return {name: True for name in branches if name in TUNED_OPTIONS and method_card(settings.method).options == name}
+    tree: dict[str, Any] = {"method": settings.method}
+    if not method_card(settings.method).stages:
+        tree["reasoner"] = settings.reasoner
+    for name, card in branches.items():
+        tree[name] = settings.method_options(card).model_dump(
+            mode="json", exclude_defaults=True, exclude=TUNED_OPTIONS.get(name, set())
+        )
+    if "llm" in reasoners_of(settings) and not method_card(settings.method).stages:
+        tree["llm"] = settings.llm.model_dump(
+            mode="json", exclude_defaults=True, include=LLM_RESULT_OPTIONS & set(LLMOptions.model_fields)
+        )
+    return {name: value for name, value in tree.items() if value}

@@ -61,24 +61,25 @@ class TunableForms(NamedTuple):
     def fit(self, rows: RowIndices) -> dict[str, Any]:
         """Choose the base form and both thresholds."""
         chosen = self.some(rows)
-        found = chosen.grid(chosen.better_form())
-        delta1, delta2 = found.best
-        return {"knowhalu": {"base_form": str(found.base), "delta1": delta1, "delta2": delta2}}
+        grid = chosen.grid(chosen.better_form())
+        delta1, delta2 = grid.best
+        return {"knowhalu": {"base_form": str(grid.base), "delta1": delta1, "delta2": delta2}}
 
     def predict(self, settings: dict[str, Any]) -> Predictions:
         """Return the predictions of KnowHalu for all rows with these thresholds (Algorithm 1)."""
-        own = settings["knowhalu"]
-        return self.concluded(FORMS.index(KnowledgeForm(own["base_form"])), Thresholds(own["delta1"], own["delta2"]))
+        options = settings["knowhalu"]
+        base = FORMS.index(KnowledgeForm(options["base_form"]))
+        return self.concluded(base, Thresholds(options["delta1"], options["delta2"]))
 
     def some(self, rows: RowIndices) -> "TunableForms":
         """Return some of the rows."""
         new = np.full(len(self.gold), -1, dtype=np.intp)
         new[rows] = np.arange(len(rows))
-        kept = np.flatnonzero(new[self.row] >= 0)
-        kept = kept[np.argsort(new[self.row[kept]], kind="stable")]
-        parts = (self.rank[:, kept], self.sure[:, kept], self.supported[:, kept])
+        segments = np.flatnonzero(new[self.row] >= 0)
+        segments = segments[np.argsort(new[self.row[segments]], kind="stable")]
+        parts = (self.rank[:, segments], self.sure[:, segments], self.supported[:, segments])
         return TunableForms(
-            self.gold[rows], new[self.row[kept]], self.strict[kept], *parts, self.rank_alone[rows], self.p_alone[rows]
+            self.gold[rows], new[self.row[segments]], self.strict[segments], *parts, self.rank_alone[rows], self.p_alone[rows]
         )
 
     def better_form(self) -> int:
@@ -120,12 +121,12 @@ class TunableForms(NamedTuple):
         return np.flatnonzero(np.r_[True, self.row[1:] != self.row[:-1]])
 
     def _is_replaceable(self, base: int, delta1: float) -> Flags:
-        found: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[base] < delta1)
-        return found
+        flags: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[base] < delta1)
+        return flags
 
     def _is_preferred(self, base: int, thresholds: Thresholds) -> Flags:
-        found: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[1 - base] > thresholds.delta2)
-        return found
+        flags: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[1 - base] > thresholds.delta2)
+        return flags
 
     def _settled(self, rank: NDArray[np.int8]) -> NDArray[np.int8]:
         return np.where(self.strict & (rank == INCONCLUSIVE_RANK), INCORRECT_RANK, rank).astype(np.int8)
@@ -159,16 +160,8 @@ def read_tunable_forms(lines: VerdictLines, gold: Flags) -> TunableForms:
             strict.append(fields["task"] == Task.SUMMARY)
             judged.append([(LABEL_RANKS[Label(both[f]["label"])], both[f]["confidence"], both[f]["p_supported"]) for f in FORMS])
     rank, sure, supported = np.array(judged, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
-    return TunableForms(
-        gold,
-        np.array(row, dtype=np.intp),
-        np.array(strict, dtype=np.bool_),
-        rank.astype(np.int8),
-        sure,
-        supported,
-        rank_alone,
-        p_alone,
-    )
+    rows, is_strict = np.array(row, dtype=np.intp), np.array(strict, dtype=np.bool_)
+    return TunableForms(gold, rows, is_strict, rank.astype(np.int8), sure, supported, rank_alone, p_alone)
 
 
 def make_tunable_forms(judged: Iterable[tuple[Judgment, Judgment, bool]]) -> TunableForms:
@@ -176,6 +169,7 @@ def make_tunable_forms(judged: Iterable[tuple[Judgment, Judgment, bool]]) -> Tun
     rows = list(judged)
     values = [[(LABEL_RANKS[j.label], j.confidence, j.p_supported) for j in both] for *both, _ in rows]
     rank, sure, supported = np.array(values, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
-    count, none = len(rows), np.zeros(len(rows))
-    return TunableForms(np.array([not good for *_, good in rows], dtype=np.bool_), np.arange(count), none.astype(np.bool_),
-                 rank.astype(np.int8), sure, supported, none.astype(np.int8), none)  # fmt: skip
+    gold, none = np.array([not supported for *_, supported in rows], dtype=np.bool_), np.zeros(len(rows))
+    return TunableForms(
+        gold, np.arange(len(rows)), none.astype(np.bool_), rank.astype(np.int8), sure, supported, none.astype(np.int8), none
+    )

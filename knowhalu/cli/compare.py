@@ -23,8 +23,8 @@ from knowhalu.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from knowhalu.calibration.objectives import Aim, Goal
-    from knowhalu.evaluation.runs import Comparison
+    from knowhalu.calibration.tuning import Aim, Goal
+    from knowhalu.evaluation.compare import Comparison
     from knowhalu.methods.common.calibrated import ScalingKind
 
 OUTPUT_PATH = click.Path(dir_okay=False, path_type=Path)
@@ -66,8 +66,8 @@ def compare(
     from knowhalu.cli.show import make_console
     from knowhalu.cli.tables import ProgressLines
     from knowhalu.evaluation.compare import compare as run_comparison
-    from knowhalu.evaluation.method_specs import parse_specs
     from knowhalu.evaluation.result_tables import write_results
+    from knowhalu.evaluation.runs import parse_specs
 
     folder = folder or Path(f"{input.name.removesuffix('.gz').removesuffix('.jsonl').removesuffix('.json')}.compare")
     hint = f"interrupted: finished outcomes are kept in {folder}. The same command resumes the run."
@@ -149,7 +149,7 @@ def calibrate(
 
 def _goal(goal: str | None, **shares: float | None) -> "Goal | None":
     """Return the goal of the options, if any; raises InputError for several."""
-    from knowhalu.calibration.objectives import Goal
+    from knowhalu.calibration.tuning import Goal
 
     aims: dict[str, Aim] = {"precision": "precision", "abstain": "abstain", "risk": "risk"}
     given = [Goal("average")] if goal else []

@@ -18,13 +18,12 @@ from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.cli.tables import ProgressLines, show_tables
 from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.catalog import dataset_cards
-from knowhalu.datasets.files import data_files, is_saved_dataset, stem_of
-from knowhalu.datasets.loading import open_dataset, recognise_dataset
+from knowhalu.datasets.loading import data_files, is_saved_dataset, open_dataset, recognise_dataset, stem_of
 from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
-from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.result_tables import best_rule_cell, make_notes, make_tables, tables_as_markdown, write_results
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.evaluation.tables import ResultTable, format_percent
 
 RESUME_HINT = "interrupted: finished outcomes are kept in {}. The same command resumes the evaluation."

@@ -298,7 +298,7 @@ def serve(folder: Path, host: str, port: int, **given: Any) -> None:
     There is no login: keep the server on this machine or in a trusted network. Stop it with Ctrl-C.
     """
     from knowhalu.index.manifest import read_index_info
-    from knowhalu.server import SearchServer
+    from knowhalu.retrieval.server import SearchServer
 
     manifest = read_index_info(folder)
     counts = manifest.counts

@@ -12,8 +12,8 @@ from rich.table import Table
 from knowhalu.batch import RunProgress, RunSummary
 from knowhalu.cli.show import shorten_text
 from knowhalu.errors import counted
+from knowhalu.evaluation.compare import MethodResult
 from knowhalu.evaluation.metrics import Score, ThresholdRule
-from knowhalu.evaluation.runs import MethodResult
 from knowhalu.evaluation.tables import ResultTable
 
 MAX_REASONS = 8

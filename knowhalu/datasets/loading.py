@@ -1,8 +1,14 @@
-"""Load a data set: from its card and a path to the samples of one split."""
+"""Load a data set: find its files at a path, choose a split, and convert the rows to samples.
 
+A path is that of a file, of a folder of files, or of a folder saved by the `datasets` library.
+"""
+
+import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
+from collections.abc import Callable, Container, Iterable, Iterator
+from fnmatch import fnmatch
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,16 +16,39 @@ from pydantic import ValidationError
 
 from knowhalu.datasets.card import DatasetCard, Layout
 from knowhalu.datasets.catalog import dataset_card, dataset_cards
-from knowhalu.datasets.files import ALL, TEST, choose_files, matches_card, matching_split, saved_files, stem_of
-from knowhalu.datasets.mapping import row_converter
+from knowhalu.datasets.row_reader import row_converter
 from knowhalu.errors import InputError
-from knowhalu.io.rows import Row, read_rows, row_suffix
+from knowhalu.io.rows import ROW_SUFFIXES, Row, read_rows, row_suffix
 from knowhalu.io.samples import hash_id
 from knowhalu.registry import import_object
 from knowhalu.types import META_PART, META_SET, Sample
 
 SHARD_SUFFIXES = (".arrow", ".parquet")
 """Suffixes of files that may be shards of one table."""
+TEST, ALL = "test", "all"
+VALIDATION = ("val", "validation", "valid")
+"""Names of the same split in different sets."""
+_SPLITS = {"train", "dev", TEST, *VALIDATION}
+
+
+def stem_of(path: Path) -> str:
+    """Return a file's name without its suffixes, in lower case."""
+    return path.name.lower().removesuffix(".gz").rpartition(".")[0] or path.name.lower()
+
+
+def _matches_card(card: DatasetCard, path: Path) -> bool:
+    """Tell whether the name of a file matches the patterns of a card."""
+    return any(fnmatch(stem_of(path), pattern) for pattern in card.files)
+
+
+def data_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that can be read as rows, in order of their names."""
+    return sorted(f for f in folder.iterdir() if f.is_file() and row_suffix(f) in ROW_SUFFIXES and not f.name.startswith("."))
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    """Tell whether a folder was saved by the `datasets` library."""
+    return (folder / "state.json").exists() or (folder / "dataset_dict.json").exists()
 
 
 class DatasetSource(NamedTuple):
@@ -46,7 +75,7 @@ def open_dataset(name: str | DatasetCard, path: Path, split: str | None = None) 
     Raises InputError where the files have another layout, or no such split; SettingsError for an unknown name.
     """
     card = dataset_card(name) if isinstance(name, str) else name
-    files, file_split = choose_files(path, card, split, lambda file: _has_layout(card, file))
+    files, file_split = _choose_files(path, card, split)
     first = _first(files)
     if first is None:
         raise InputError(f"{path}: has no rows. Check the path.")
@@ -88,12 +117,12 @@ def load_samples(source: DatasetSource) -> Iterator[Sample]:
 
 def recognise_dataset(path: Path) -> str | None:
     """Return the name of the data set of a file or saved folder, by its name and fields; None for no known layout."""
-    files = [f for some in saved_files(path).values() for f in some] if path.is_dir() else [path]
+    files = [f for some in _saved_files(path).values() for f in some] if path.is_dir() else [path]
     first = _first(files)
     if first is None:
         return None
     fitting = {name: layout for name, card in dataset_cards().items() if (layout := _matching_fields(card, first)) is not None}
-    named = [name for name in fitting if matches_card(dataset_cards()[name], path)]
+    named = [name for name in fitting if _matches_card(dataset_cards()[name], path)]
     own = sorted((n for n, layout in fitting.items() if not layout.common), key=lambda n: -len(fitting[n].fields))
     common = [n for n in ("claims", "qa-pairs", "summary-pairs", "samples") if n in fitting]
     return next(iter([*named, *own, *common]), None)
@@ -106,11 +135,8 @@ def hash_files(files: Iterable[Path]) -> str:
 
 
 def _sha256(path: Path) -> str:
-    digest = sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _rows(source: DatasetSource) -> Iterator[tuple[dict[str, str], Row]]:
@@ -181,8 +207,87 @@ def _choose_split(path: Path, card: DatasetCard, split: str | None, split_rows: 
         return (TEST if TEST in split_rows and split is None else usual) if split_rows else None
     if not split_rows:
         raise InputError(f"{path}: no row names a split in a field {card.split!r}. Leave --split out.")
-    name = matching_split(str(split), split_rows)
+    name = _matching_split(str(split), split_rows)
     if name is None:
         known = ", ".join(f"{name!r:.40} ({count:,})" for name, count in sorted(split_rows.items()))
         raise InputError(f"{path}: no row is of the split {split!r}; there are {known}. Choose one of them with --split.")
     return name
+
+
+def _choose_files(path: Path, card: DatasetCard, split: str | None) -> tuple[list[Path], str | None]:
+    """Return the files of a data set at a path, and the split that their folder or name tells, if any.
+
+    In a folder, files whose names match the card are taken, or else those whose rows have one of its layouts.
+    Raises InputError where there are none, or where they are of several splits and none is chosen.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder. Check the path.")
+    if path.is_file():
+        return [path], None
+    by_split = _saved_files(path) if is_saved_dataset(path) else _files_by_split(path, card)
+    if len(by_split) == 1 and None in by_split:
+        return by_split[None], None
+    if split == ALL:
+        return [f for files in by_split.values() for f in files], ALL
+    splits = [name for name in by_split if name]
+    name = next(iter(by_split)) if split is None and len(by_split) == 1 else _matching_split(split or TEST, splits)
+    if name is None:
+        known = ", ".join(f"{name!r:.40}" for name in sorted(splits))
+        raise InputError(
+            f"{path}: has no split {split or TEST!r}; its splits are {known}. Choose one with --split, or all with --split all."
+        )
+    return by_split[name], name
+
+
+def _matching_split(wanted: str, available: Container[str]) -> str | None:
+    """Return the available split of this name, or of another name for the same split; None where there is none."""
+    names = (wanted, *(VALIDATION if wanted in VALIDATION else ()))
+    return next((name for name in names if name in available), None)
+
+
+def _saved_files(folder: Path) -> dict[str | None, list[Path]]:
+    """Return the Arrow files of a folder written by `save_to_disk`, by split."""
+    if (folder / "dataset_dict.json").exists():
+        names = _read_list(folder / "dataset_dict.json", "splits")
+        return {str(name): _arrow_files(folder / str(name)) for name in names}
+    return {None: _arrow_files(folder)}
+
+
+def _arrow_files(folder: Path) -> list[Path]:
+    state = folder / "state.json"
+    if _read_list(state, "_indices_data_files"):
+        raise InputError(
+            f"{folder}: its rows are selected by an index file. Save it again with dataset.flatten_indices().save_to_disk()."
+        )
+    names = [f.get("filename") if isinstance(f, dict) else None for f in _read_list(state, "_data_files")]
+    files = [folder / Path(str(name)).name for name in names if name]
+    if not files:
+        raise InputError(f"{state}: names no data files. Save the data set again.")
+    return files
+
+
+def _read_list(path: Path, field: str) -> list[object]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8")).get(field) or []
+        return value if isinstance(value, list) else [value]
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}). Save the data set again.") from error
+
+
+def _files_by_split(folder: Path, card: DatasetCard) -> dict[str | None, list[Path]]:
+    """Return the files of a data set in a folder by the split in their names."""
+    further = {name for layout in card.layouts for name in layout.beside}
+    files = [f for place in (folder, folder / "data") if place.is_dir() for f in data_files(place) if f.name not in further]
+    if not files:
+        raise InputError(f"{folder}: holds no {', '.join(ROW_SUFFIXES)} files. Name the file or the folder that holds them.")
+    own_files = [f for f in files if _matches_card(card, f)] or [f for f in files if _has_layout(card, f)]
+    if not own_files:
+        needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)
+        raise InputError(f"{folder}: has no file with rows of this set, which have the fields {needs}. Name the file.")
+    by_split: dict[str | None, list[Path]] = {}
+    for file in own_files:
+        splits = [word for word in re.split(r"[^a-z]+", stem_of(file)) if word in _SPLITS]
+        by_split.setdefault(splits[-1] if splits else None, []).append(file)
+    if len(by_split) > 1 and None in by_split:
+        del by_split[None]  # a file without a split in its name, among files with one, belongs to none
+    return by_split

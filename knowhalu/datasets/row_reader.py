@@ -1,14 +1,16 @@
-"""Read one row field by field and make a sample of it; every error names the place and the field."""
+"""Convert one row to samples, by the fields that its layout names; every error names the place and the field."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn
 
+from knowhalu.datasets.card import Layout
 from knowhalu.errors import InputError
 from knowhalu.io import samples as fields
 from knowhalu.io.rows import Row, read_rows
-from knowhalu.types import META_GROUP, META_PAIR, HallucinationKind, Sample
+from knowhalu.registry import import_object
+from knowhalu.types import META_GROUP, META_PAIR, META_PART, META_TYPE, HallucinationKind, Sample
 
 MIN_DOCUMENT_WORDS = 120
 """Words above which a source is a document, searched chunk by chunk; a shorter one is knowledge, read whole."""
@@ -145,11 +147,6 @@ def integer_id(number: Any) -> str | None:
     return str(int(number)) if whole or (isinstance(number, int) and not isinstance(number, bool)) else None
 
 
-def pair_meta(row: Row) -> dict[str, Any]:
-    """Return the `meta` that marks the samples of one row as a pair: its place, since ids may not be unique."""
-    return {META_PAIR: row.default_id}
-
-
 def find_spans(response: str, wrong: Iterable[str]) -> list[list[int]] | None:
     """Return the spans of texts in a response; None where one of them is missing, since not all spans are known then."""
     places = [(response.find(text), len(text)) for text in wrong]
@@ -163,3 +160,56 @@ def read_sibling_rows(path: Path, name: str) -> Iterator[Row]:
             yield from read_rows(sibling)
             return
     raise InputError(f"{path}: its texts are in {name}, which is not in the same folder. Put both files into one folder.")
+
+
+RowConverter = Callable[[Row], Iterable[Sample]]
+
+
+def row_converter(layout: Layout) -> RowConverter:
+    """Return the function that converts a row of a layout to samples; it raises InputError naming file, line and field."""
+    if layout.load:
+        converter: RowConverter = import_object(layout.load)
+        return converter
+    return lambda row: _paired_samples(layout, row) if layout.right else _labelled_sample(layout, row)
+
+
+def _labelled_sample(layout: Layout, row: Row) -> Iterator[Sample]:
+    """Yield the sample of a row with one response and its label; nothing where the row has no gold label."""
+    reader = RowReader(row)
+    if layout.label in reader and reader.word(layout.label) in layout.skipped:
+        return
+    hallucinated = reader.is_hallucinated(layout.label, layout.faithful, layout.hallucinated)
+    yield reader.sample(
+        reader.id(layout.ids), reader.text(layout.response), hallucinated=hallucinated, documents=layout.documents,
+        sources=_sources(layout, reader), claim=not layout.question,
+        question=reader.maybe(layout.question) if layout.question else None,
+        meta={META_TYPE: _type(layout, reader) if hallucinated else None, META_PART: _part(layout, reader),
+              **reader.kept(layout.kept)},
+    )  # fmt: skip
+
+
+def _paired_samples(layout: Layout, row: Row) -> Iterator[Sample]:
+    """Yield both samples of a row with a faithful and a hallucinated response."""
+    reader = RowReader(row)
+    sources, question = _sources(layout, reader), reader.text(layout.question) if layout.question else None
+    for name, side, hallucinated in ((layout.right, "right", False), (layout.wrong, "hallucinated", True)):
+        yield reader.sample(
+            f"{reader.id(layout.ids)}-{side}", reader.text(name), hallucinated=hallucinated, sources=sources,
+            documents=layout.documents, question=question,
+            meta={META_TYPE: _type(layout, reader) if hallucinated else None, META_PART: _part(layout, reader),
+                  META_PAIR: row.default_id, **reader.kept(layout.kept)},  # ids may not be unique
+        )  # fmt: skip
+
+
+def _sources(layout: Layout, reader: RowReader) -> list[str]:
+    texts = [text for name in layout.sources for text in reader.texts(name)]
+    return ["\n".join(texts)] if layout.joined and texts else texts
+
+
+def _part(layout: Layout, reader: RowReader) -> str | None:
+    return next((reader.maybe(name) for name in layout.parts if name in reader), None)
+
+
+def _type(layout: Layout, reader: RowReader) -> str | None:
+    name = next((name for name in layout.types if name in reader), None)
+    return ", ".join(reader.texts(name)) or None if name else None

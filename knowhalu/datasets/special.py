@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.datasets.card import ENTAILED_LABELS, NOT_ENTAILED_LABELS, REFUTED_LABELS
-from knowhalu.datasets.row_reader import RowReader, integer_id, pair_meta, read_sibling_rows
+from knowhalu.datasets.row_reader import RowReader, integer_id, read_sibling_rows
 from knowhalu.io.rows import Row, read_rows
 from knowhalu.io.samples import FAITHFUL_LABELS, HALLUCINATED_LABELS, parse_sample
-from knowhalu.types import META_TYPE, Document, Sample
+from knowhalu.types import META_PAIR, META_TYPE, Document, Sample
 
 CORPUS_FILE = "corpus.jsonl"
 """The file of SciFact's abstracts, next to that of its claims."""
@@ -85,10 +85,7 @@ def fever(row: Row) -> Iterator[Sample]:
     given = row.fields.get("evidence")
     named = isinstance(given, list) and any(isinstance(item, list) for item in given)
     texts = [] if named else reader.texts("evidence")
-    yield reader.sample(
-        reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=hallucinated, claim=True,
-        sources=["\n".join(texts)] if texts else [], meta={META_TYPE: reader.word("label") if hallucinated else None},
-    )  # fmt: skip
+    yield _claim(reader, ("unique_id", "id", "claim_id"), "claim", "label", hallucinated=hallucinated, source="\n".join(texts))
 
 
 def climate_fever(row: Row) -> Iterator[Sample]:
@@ -96,11 +93,7 @@ def climate_fever(row: Row) -> Iterator[Sample]:
     reader = RowReader(row)
     hallucinated = reader.is_hallucinated("claim_label", ENTAILED_LABELS, (*NOT_ENTAILED_LABELS, "disputed"))
     pieces = [reader.inner("evidences", piece).text("evidence") for piece in reader.items("evidences")]
-    yield reader.sample(
-        reader.id(("claim_id",)), reader.text("claim"), hallucinated=hallucinated, claim=True,
-        sources=["\n".join(pieces)] if pieces else [],
-        meta={META_TYPE: reader.word("claim_label") if hallucinated else None},
-    )  # fmt: skip
+    yield _claim(reader, ("claim_id",), "claim", "claim_label", hallucinated=hallucinated, source="\n".join(pieces))
 
 
 def fm2(row: Row) -> Iterator[Sample]:
@@ -109,10 +102,15 @@ def fm2(row: Row) -> Iterator[Sample]:
     hallucinated = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
     pieces = [reader.inner("gold_evidence", piece).text("text") for piece in reader.items("gold_evidence")]
     title = f"{page}: " if (page := reader.maybe("wikipedia_page")) else ""
-    yield reader.sample(
-        reader.id(), reader.text("text"), hallucinated=hallucinated, claim=True,
-        sources=[title + " ".join(pieces)] if pieces else [],
-        meta={META_TYPE: reader.word("label") if hallucinated else None},
+    source = title + " ".join(pieces) if pieces else ""
+    yield _claim(reader, ("id",), "text", "label", hallucinated=hallucinated, source=source)
+
+
+def _claim(reader: RowReader, ids: Sequence[str], text: str, label: str, *, hallucinated: bool, source: str) -> Sample:
+    """Make the sample of a claim with one source, if it has any; the label of a hallucinated claim is its type of error."""
+    return reader.sample(
+        reader.id(ids), reader.text(text), hallucinated=hallucinated, claim=True, sources=[source] if source else [],
+        meta={META_TYPE: reader.word(label) if hallucinated else None},
     )  # fmt: skip
 
 
@@ -167,7 +165,7 @@ def _turn(reader: RowReader, name: str) -> Iterator[Sample]:
     """Yield the edited reply, and the original one where it was tagged as a hallucination."""
     sources, tags = [reader.text("knowledge")], {tag.casefold() for tag in reader.texts("BEGIN")}
     original, edited = reader.maybe("original_response"), reader.text("response")
-    shared = {**pair_meta(reader.row._replace(default_id=name)), "history": "\n".join(reader.texts("history")) or None}
+    shared = {META_PAIR: name, "history": "\n".join(reader.texts("history")) or None}
     yield reader.sample(f"{name}-right", edited, hallucinated=False, sources=sources, documents=False, meta=shared)
     if original is not None and original != edited and HALLUCINATION_TAG in tags:
         yield reader.sample(

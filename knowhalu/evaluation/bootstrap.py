@@ -10,6 +10,7 @@ from knowhalu.evaluation.metrics import (
     BIASED_METRICS,
     METRICS,
     RANKING_METRICS,
+    Flags,
     Floats,
     Predictions,
     metrics_from_counts,
@@ -83,10 +84,10 @@ def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
 def _resample_ranking_metrics(
     predictions: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]
 ) -> dict[str, Floats]:
-    found = (
-        [ranking_metrics(predictions, part[:, groups], names) for part in _batches_of_draws(drawn, len(groups))] if names else []
-    )
-    return {name: np.concatenate([part[name] for part in found]) for name in names}
+    if not names:
+        return {}
+    batches = [ranking_metrics(predictions, batch[:, groups], names) for batch in _batches_of_draws(drawn, len(groups))]
+    return {name: np.concatenate([metrics[name] for metrics in batches]) for name in names}
 
 
 def _batches_of_draws(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[np.uint8]]:
@@ -128,3 +129,29 @@ def _root(parent: list[int], row: int) -> int:
         parent[row] = parent[parent[row]]
         row = parent[row]
     return row
+
+
+class McNemar(NamedTuple):
+    """The rows on which only the first or only the other was right, and the two-sided p of the difference."""
+
+    first_only: int
+    other_only: int
+    p: float
+
+
+def mcnemar(first: Flags, other: Flags) -> McNemar:
+    """Compare two methods by whether each was right, row by row: the exact binomial test."""
+    from scipy.special import bdtr
+
+    ours, theirs = int(np.sum(first & ~other)), int(np.sum(~first & other))
+    p = 1.0 if ours == theirs else min(1.0, 2 * float(bdtr(min(ours, theirs), ours + theirs, 0.5)))
+    return McNemar(ours, theirs, p)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return the p-values corrected for their number (Holm 1979), in the order given."""
+    corrected, largest = [0.0] * len(values), 0.0
+    for rank, i in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[i]))
+        corrected[i] = largest
+    return corrected

@@ -1,6 +1,7 @@
 """Compare several methods on the same labelled rows: metrics with intervals, cost, and tests of each against the first."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,31 +13,74 @@ from knowhalu.build import BackendPool, reasoner_of
 from knowhalu.errors import InputError, SettingsError, hide_password
 from knowhalu.evaluation.baselines import RESPONSE_ONLY, fit_rules, read_validation_rows, run_response_only
 from knowhalu.evaluation.bootstrap import (
+    Estimate,
     draw_resamples,
+    holm,
     make_estimate,
+    mcnemar,
     metrics_with_intervals,
     percentile_interval,
     resample_metrics,
 )
 from knowhalu.evaluation.labelled_rows import LabelledRows, limit_rows, read_labelled_rows
-from knowhalu.evaluation.method_specs import MethodSpec
 from knowhalu.evaluation.metrics import Floats, metrics_from_counts, row_counts
-from knowhalu.evaluation.runs import (
-    SAME_ROWS,
-    Comparison,
-    MethodResult,
-    MethodRun,
-    PairedTest,
-    RunResult,
-    TimedChecker,
-    run_method,
-)
-from knowhalu.evaluation.significance import holm, mcnemar
-from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Slicing, make_breakdowns, slice_names
+from knowhalu.evaluation.runs import SAME_ROWS, MethodRun, MethodSpec, RunResult, TimedChecker, run_method
+from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Slicing, make_breakdowns, slice_names
 from knowhalu.methods.baselines.rules import TRIVIAL_RULES
 from knowhalu.methods.options import TrivialOptions
 from knowhalu.profiles import read_profile
 from knowhalu.settings import Settings, read_settings
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """The result of one method on the rows with a verdict, and the cost of each such row."""
+
+    name: str
+    method: str
+    reasoner: str
+    settings: tuple[str, ...]
+    rows: int
+    failures: dict[str, int]
+    figures: dict[str, Estimate]
+    cost: dict[str, float | None]
+    fitted: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the name, and that the figures are an upper bound where the method was fitted on the compared rows."""
+        return f"{self.name} (upper bound)" if self.fitted == SAME_ROWS else self.name
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A test of a method against the first one, on the rows where both have a verdict.
+
+    `difference` is its Avg Acc minus that of the first; `p` is McNemar's, `holm` the same corrected for the number of tests.
+    """
+
+    name: str
+    rows: int
+    first_only: int
+    other_only: int
+    p: float
+    holm: float
+    difference: Estimate
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All results, that of the first method at the front, and the notes that a reader needs."""
+
+    input: str
+    rows: int
+    hallucinated: int
+    groups: int
+    results: tuple[MethodResult, ...]
+    tests: tuple[PairedTest, ...]
+    notes: tuple[str, ...]
+    breakdowns: tuple[Breakdown, ...] = ()
+
 
 ReportMethodProgress = Callable[[str, RunProgress], None]
 
@@ -75,8 +119,8 @@ def make_method_runs(
     """
     chosen, profile = [MethodRun(spec, spec.settings(file, pairs)) for spec in specs], read_settings(file, pairs).profile
     if profile is not None and not any(method_run.settings.profile for method_run in chosen):
-        made = read_profile(profile).method
-        raise SettingsError(f"{profile}: is for {made}, which is not compared. Add it to the methods, or leave out the profile")
+        method = read_profile(profile).method
+        raise SettingsError(f"{profile}: is for {method}, which is not compared. Add it to the methods, or leave out the profile")
     return chosen, MethodSpec("trivial", "trivial-length").settings(file, pairs, profiled=False)
 
 
@@ -109,9 +153,8 @@ def run_methods(
         results.append((method_run, result))
     if responses and not rows.missing:
         learned = run_response_only(rows, basis, folder / f"{RESPONSE_ONLY}.jsonl")
-        results += (
-            [(MethodRun(MethodSpec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.result)] if learned else []
-        )
+        if learned is not None:
+            results.append((MethodRun(MethodSpec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.result))
     return results
 
 
@@ -134,28 +177,25 @@ def _with_trivial(
 
     Rules that look at the sources are not added where there are rows without any.
     """
-    there = {e.spec.method for e in chosen if _has_no_threshold(e)} | {e.spec.name for e in chosen}
+    present = {run.spec.method for run in chosen if _has_no_threshold(run)} | {run.spec.name for run in chosen}
+    lacks_sources = not settings.retrieval.has_source and bool(rows.bare or basis.bare)
     usual = settings.trivial if settings.trivial.rule else TrivialOptions()
-    method_runs = chosen + [
+    runs = chosen + [
         MethodRun(MethodSpec(name, name), settings.model_copy(update={"method": name, "trivial": usual}))
         for name, rule in TRIVIAL_RULES.items()
-        if name not in there and not (rule.reads and _lacks_sources(settings, rows, basis))
+        if name not in present and not (rule.reads and lacks_sources)
     ]
-    if not any(map(_has_no_threshold, method_runs)):
-        return method_runs
+    names = dict.fromkeys(run.spec.method for run in runs if _has_no_threshold(run))
+    if not names:
+        return runs
     if basis.missing:
-        return [e for e in method_runs if not _has_no_threshold(e)]
-    names = dict.fromkeys(e.spec.method for e in method_runs if _has_no_threshold(e))
-    rule = TrivialOptions(rule=fit_rules(names, basis, settings, folder, pool))
+        return [run for run in runs if not _has_no_threshold(run)]
+    fitted = TrivialOptions(rule=fit_rules(names, basis, settings, folder, pool))
     on = SAME_ROWS if basis is rows else str(basis.path)
     return [
-        e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=on) if _has_no_threshold(e) else e
-        for e in method_runs
+        run._replace(settings=run.settings.model_copy(update={"trivial": fitted}), fitted=on) if _has_no_threshold(run) else run
+        for run in runs
     ]
-
-
-def _lacks_sources(settings: Settings, *parts: LabelledRows) -> bool:
-    return not settings.retrieval.has_source and any(rows.bare for rows in parts)
 
 
 def _has_no_threshold(method_run: MethodRun) -> bool:
@@ -202,7 +242,7 @@ def _paired_test(
     test = mcnemar(one.right, two.right)
     groups = rows.groups[places]
     spread: Floats = resample_metrics(two, groups, drawn)["average"] - resample_metrics(one, groups, drawn)["average"]
-    a, b = (float(metrics_from_counts(row_counts(said).sum(axis=0))["average"]) for said in (one, two))
+    a, b = (float(metrics_from_counts(row_counts(predictions).sum(axis=0))["average"]) for predictions in (one, two))
     low, high = percentile_interval(spread) if len(np.unique(groups)) > 1 else (None, None)
     difference = make_estimate(b - a, low, high)
     return PairedTest(method_run.spec.name, len(places), test.first_only, test.other_only, test.p, test.p, difference)

@@ -105,5 +105,5 @@ def _corners(curve: Curve) -> Curve:
     """Leave out points in the middle of a straight line."""
     dx, dy = np.diff(curve.x), np.diff(curve.y)
     bends = ~np.isclose(dx[1:] * dy[:-1], dx[:-1] * dy[1:], rtol=1e-9, atol=1e-15)
-    kept = np.r_[True, bends, True]
-    return Curve(curve.x[kept], curve.y[kept])
+    corners = np.r_[True, bends, True]
+    return Curve(curve.x[corners], curve.y[corners])

@@ -1,9 +1,8 @@
 """The labelled rows of a comparison: gold labels, groups of dependent rows, and a limited selection of them."""
 
-import os
-from collections.abc import Hashable, Iterable, Iterator, Set
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,29 @@ from numpy.typing import NDArray
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import SEED, group_keys, group_numbers
 from knowhalu.evaluation.metrics import Flags
-from knowhalu.evaluation.slices import RowTraits, row_traits
-from knowhalu.evaluation.spans import Spans, gold_spans
 from knowhalu.io.outcomes import RowIndex
+from knowhalu.io.output_files import write_text
 from knowhalu.io.samples import hash_id, hash_sample, read_samples
-from knowhalu.types import META_SPANS, Sample
+from knowhalu.types import META_SET, META_SPANS, META_TYPE, Sample
 
 LABELS_HINT = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
+Spans = Sequence[tuple[int, int]]
+
+
+class RowTraits(NamedTuple):
+    """The traits of a row: `meta.type` and `meta.set`, where it has them, the words of its response, and its gold kind."""
+
+    type: str | None
+    set: str | None
+    words: int
+    kind: str | None = None
+
+
+def row_traits(sample: Sample) -> RowTraits:
+    """Return the traits of a row."""
+    named = (sample.meta.get(name) for name in (META_TYPE, META_SET))
+    kind, group = (str(value) if isinstance(value, str | int) and str(value).strip() else None for value in named)
+    return RowTraits(kind, group, len(sample.response.split()), sample.kind)
 
 
 class LabelledRows(NamedTuple):
@@ -95,16 +110,13 @@ def limit_rows(rows: LabelledRows, limit: int | None, folder: Path) -> LabelledR
     chosen = set(np.argsort(rank, kind="stable")[:limit].tolist())
     path = folder / "input" / "rows.jsonl"
     _refuse_other_rows(path, rows.path)
-    return read_labelled_rows(write_samples(_select_places(rows.path, chosen), path))
+    samples = (sample for place, sample in enumerate(read_samples(rows.path)) if place in chosen)
+    return read_labelled_rows(write_samples(samples, path))
 
 
 def write_samples(samples: Iterable[Sample], path: Path) -> Path:
     """Write samples as rows for `read_samples`, all or none; return the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.writelines(map(_line, samples))
-    os.replace(temporary, path)
+    write_text(path, map(_line, samples))
     return path
 
 
@@ -126,5 +138,33 @@ def _refuse_other_rows(path: Path, input: Path) -> None:
             raise InputError(f"{path}: has rows that are not in {input}. Nothing was changed. Give another folder, or delete it.")
 
 
-def _select_places(path: Path, places: Set[int]) -> Iterator[Sample]:
-    return (sample for place, sample in enumerate(read_samples(path)) if place in places)
+def gold_spans(sample: Sample, place: str) -> list[tuple[int, int]] | None:
+    """Return the gold spans of a sample, None where they are not known; raises InputError for invalid spans.
+
+    A faithful sample without spans has an empty list.
+    """
+    value = sample.meta.get(META_SPANS)
+    if value is None:
+        return [] if sample.label == "faithful" else None
+    if not isinstance(value, list) or not all(_is_span(v, len(sample.response)) for v in value):
+        raise InputError(
+            f"{place}, sample {sample.id!r}, field 'meta.{META_SPANS}': not spans of its {len(sample.response)} characters. "
+            "Write [[start, end], ...], counted in characters from 0, or give the field another name."
+        )
+    return merge_spans((start, end) for start, end in value)
+
+
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sort spans and join those that touch; empty ones are left out."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(s for s in spans if s[0] < s[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _is_span(value: Any, length: int) -> bool:
+    is_pair = isinstance(value, list | tuple) and len(value) == 2 and all(type(v) is int for v in value)
+    return is_pair and 0 <= value[0] <= value[1] <= length

@@ -158,16 +158,16 @@ def _steps(value: Floats, marked: Flags, weights: Weights) -> RankingSteps:
     return RankingSteps(size, gain, np.cumsum(size, axis=-1), np.cumsum(gain, axis=-1))
 
 
-def _auc(found: RankingSteps) -> Floats:
+def _auc(steps: RankingSteps) -> Floats:
     """Return the share of pairs in which the marked row comes first, a tie counting half."""
-    positives, total = found.marked[..., -1], found.rows[..., -1]
-    first = _product(found.size - found.gain, found.marked) - _product(found.size - found.gain, found.gain) / 2
+    positives, total = steps.marked[..., -1], steps.rows[..., -1]
+    first = _product(steps.size - steps.gain, steps.marked) - _product(steps.size - steps.gain, steps.gain) / 2
     return safe_ratio(first, positives * (total - positives))
 
 
-def _average_precision(found: RankingSteps) -> Floats:
+def _average_precision(steps: RankingSteps) -> Floats:
     """Return the sum of precision times the gain in recall, without interpolation."""
-    return safe_ratio(_product(found.gain, found.marked / np.maximum(found.rows, 1)), found.marked[..., -1])
+    return safe_ratio(_product(steps.gain, steps.marked / np.maximum(steps.rows, 1)), steps.marked[..., -1])
 
 
 def _coverage_area(right: RankingSteps) -> Floats:
@@ -185,8 +185,8 @@ def _coverage_area(right: RankingSteps) -> Floats:
 
 
 def _product(one: Floats, other: Floats) -> Floats:
-    found: Floats = np.einsum("...i,...i->...", one, other)
-    return found
+    product: Floats = np.einsum("...i,...i->...", one, other)
+    return product
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.dataset import LENGTH_RULE
 from knowhalu.evaluation.past_runs import PastResult, PastRun, metrics_by_form, read_past_run
 from knowhalu.evaluation.published import (
     DASH,
@@ -16,12 +16,11 @@ from knowhalu.evaluation.published import (
     PublishedTable,
     read_published,
 )
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.evaluation.tables import format_number, rows_as_markdown
 from knowhalu.registry import method_card
 
 PUBLISHED, OURS = "published", "ours"
-LENGTH_RULE = "trivial-length"
-"""A rule on the number of words, which is shown with every row of ours."""
 FITTED_SETTINGS = ("delta1", "delta2", "theta")
 """Settings that may differ: the papers fit them on validation rows."""
 FORM_SETTINGS = ("base_form", "second_opinion")
@@ -88,24 +87,25 @@ def _read_past_run(name: str, runs: Path) -> PastRun | None:
 
 def _rows(table: PublishedTable, wanted: OwnRow, read: Mapping[str, PastRun | None]) -> list[tuple[PaperRow, list[OwnRow]]]:
     """Return one row for each origin of a result, or one row of reasons; each with the results that are missing."""
-    asked = [wanted.model_copy(update={"method": wanted.method or c.method, "set": wanted.set or c.set}) for c in table.columns]
+    own = [wanted.model_copy(update={"method": wanted.method or c.method, "set": wanted.set or c.set}) for c in table.columns]
     timed = any(column.metric in UNSCALED_METRICS for column in table.columns)
-    given = {ours: _form_result(ours, read[ours.set], timed=timed) for ours in asked}
+    results = {row: _form_results(row, read[row.set], timed=timed) for row in own}
     labels = (*[OURS] * (len(table.labels) - len(wanted.labels)), *wanted.labels)
-    made = []
-    for maker in dict.fromkeys([g.result.maker for found in given.values() for g in found]) or (DASH,):
-        of_maker = {ours: next((g for g in found if g.result.maker == maker), None) for ours, found in given.items()}
-        cells = tuple(_cell(c, o, of_maker[o], read[o.set]) for c, o in zip(table.columns, asked, strict=True))
-        made.append((PaperRow(labels, maker, cells), [ours for ours, found in of_maker.items() if found is None]))
-    return made
+    rows = []
+    for maker in dict.fromkeys(r.result.maker for several in results.values() for r in several) or (DASH,):
+        of_maker = {row: next((r for r in several if r.result.maker == maker), None) for row, several in results.items()}
+        cells = tuple(_cell(c, row, of_maker[row], read[row.set]) for c, row in zip(table.columns, own, strict=True))
+        rows.append((PaperRow(labels, maker, cells), [row for row, result in of_maker.items() if result is None]))
+    return rows
 
 
-def _form_result(wanted: OwnRow, run: PastRun | None, *, timed: bool) -> list[FormResult]:
+def _form_results(wanted: OwnRow, run: PastRun | None, *, timed: bool) -> list[FormResult]:
     """Return the results of a run that match a row; a result that judged more than necessary has no valid time."""
-    matching = _matching(wanted, run) if run else []
-    exact = [r for r in matching if not timed or (r.whole and r.settings.get("second_opinion") != "always")]
-    figures = [(r, _figures(run, r, wanted)) for r in exact] if run else []
-    return [FormResult(result, found) for result, found in figures if found is not None]
+    if run is None:
+        return []
+    exact = [r for r in _matching(wanted, run) if not timed or (r.whole and r.settings.get("second_opinion") != "always")]
+    figures = [(r, _figures(run, r, wanted)) for r in exact]
+    return [FormResult(result, metrics) for result, metrics in figures if metrics is not None]
 
 
 def _matching(wanted: OwnRow, run: PastRun) -> list[PastResult]:
@@ -114,8 +114,8 @@ def _matching(wanted: OwnRow, run: PastRun) -> list[PastResult]:
     results = [r for r in run.results if r.method == spec.method]
     if spec.method == LENGTH_RULE:
         return [r for r in results if r.name == min(results, key=lambda r: r.name != LENGTH_RULE).name]
-    made = spec._replace(reasoner="llm").settings(None, ())
-    usual = made.method_options(method_card(spec.method)).model_dump(mode="json")
+    settings = spec._replace(reasoner="llm").settings(None, ())
+    usual = settings.method_options(method_card(spec.method)).model_dump(mode="json")
     free = {*FITTED_SETTINGS, *(FORM_SETTINGS if spec.method == "knowhalu" else ())}
     return [r for r in results if all(r.settings.get(name, value) == value for name, value in usual.items() if name not in free)]
 
@@ -164,9 +164,9 @@ def _commands(missing: Iterable[Sequence[OwnRow]], read: Mapping[str, PastRun | 
             todo.setdefault((wanted.set, _by_model(wanted)), []).append(_spec(wanted))
     for (name, _), specs in sorted(todo.items()):
         run = read[name]
-        there = [result.spec for result in run.results if result.spec] if run else []
+        past = [result.spec for result in run.results if result.spec] if run else []
         new = [spec for spec in specs if spec != "knowhalu" or BOTH_FORMS not in specs]
-        methods = ",".join(dict.fromkeys([*there, *new]))
+        methods = ",".join(dict.fromkeys([*past, *new]))
         yield f'knowhalu eval {read_published().sets[name].dataset} --data {data} -m "{methods}" -o {runs}'
 
 
@@ -211,8 +211,7 @@ def as_json(laid: PaperTable) -> dict[str, Any]:
 
 
 def _reasons(laid: PaperTable) -> list[str]:
-    found = (cell.missing for row in laid.rows if row.by != PUBLISHED for cell in row.cells)
-    return list(dict.fromkeys(reason for reason in found if reason))
+    return list(dict.fromkeys(c.missing for row in laid.rows if row.by != PUBLISHED for c in row.cells if c.missing))
 
 
 def _texts(table: PublishedTable, row: PaperRow, reasons: Sequence[str]) -> list[str]:
@@ -243,7 +242,7 @@ def _remarks(laid: PaperTable, reasons: Sequence[str]) -> list[str]:
 
 
 def _fields(cell: PaperCell) -> dict[str, Any]:
-    made = {"set": cell.set, "rows": cell.rows} if cell.rows is not None else {}
+    origin = {"set": cell.set, "rows": cell.rows} if cell.rows is not None else {}
     if cell.missing:
-        return {"not_run" if cell.set and not made else "missing": cell.missing, **made}
-    return {**cell.figure._asdict(), **made} if made else {"value": cell.figure.value}
+        return {"not_run" if cell.set and not origin else "missing": cell.missing, **origin}
+    return {**cell.figure._asdict(), **origin} if origin else {"value": cell.figure.value}

@@ -11,6 +11,8 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
 from knowhalu.evaluation.labelled_rows import read_labelled_rows
 from knowhalu.evaluation.metrics import Flags, Predictions
+from knowhalu.evaluation.runs import SAME_ROWS
+from knowhalu.evaluation.slices import LENGTH_MATCHED
 from knowhalu.io.outcomes import read_outcome_table, read_run_header
 from knowhalu.methods.common.verdict import (
     deciding_segment,
@@ -24,8 +26,6 @@ from knowhalu.registry import METHODS, method_card
 from knowhalu.results import Segment, Verdict
 from knowhalu.types import Judgment, KnowledgeForm, Task
 
-LENGTH_MATCHED = "length-matched"
-"""The subset that is reported for sets in which length predicts the label."""
 PAST_RUN_HINT = "Run `knowhalu compare` again, or name another folder"
 
 
@@ -79,21 +79,21 @@ def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> di
     None where the run has not judged every segment by this form. Raises InputError where the rows are missing or have changed.
     """
     rows = read_labelled_rows(run.input)
-    alone: dict[int, Verdict | None] = {}
+    verdicts: dict[int, Verdict | None] = {}
 
     def visit(place: int, fields: dict[str, Any]) -> None:
         if "stage" not in fields:
-            alone[place] = verdict_by_form(Verdict.model_validate(fields), form)
+            verdicts[place] = verdict_by_form(Verdict.model_validate(fields), form)
 
     try:
         read_outcome_table(result.outcomes, rows.row_index, visit)
     except InputError as error:
         raise InputError(f"{error} {PAST_RUN_HINT}.") from error
-    verdicts = [verdict for verdict in alone.values() if verdict is not None]
-    if len(verdicts) < len(alone):
+    judged = [verdict for verdict in verdicts.values() if verdict is not None]
+    if len(judged) < len(verdicts):
         return None
-    places = np.array(list(alone), dtype=np.intp)
-    predictions = _predictions(rows.gold[places], verdicts)
+    places = np.array(list(verdicts), dtype=np.intp)
+    predictions = _predictions(rows.gold[places], judged)
     return metrics_with_intervals(predictions, rows.groups[places], draw_resamples(int(rows.groups.max()) + 1))
 
 
@@ -101,10 +101,12 @@ def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
     """Return the verdict of one form of knowledge alone; None where a segment was not judged by it."""
     if not verdict.segments:
         return verdict
-    judged = [_judgment_by_form(s, form) for s in verdict.segments]
-    segments = [_single_form_segment(s, j, verdict.task) for s, j in zip(verdict.segments, judged, strict=True) if j is not None]
-    if len(segments) < len(judged):
-        return None
+    segments = []
+    for segment in verdict.segments:
+        judgment = next((j for j in (segment.base, segment.supplement) if j is not None and j.form is form), None)
+        if judgment is None:
+            return None
+        segments.append(_single_form_segment(segment, judgment, verdict.task))
     worst = deciding_segment(segments)
     decided = {"label": worst.label, "hallucinated": is_hallucinated(worst.label), "probability": text_probability(segments),
             "inconclusive_reason": worst.inconclusive_reason, "relation": worst.relation}  # fmt: skip
@@ -125,10 +127,6 @@ def _single_form_segment(segment: Segment, judgment: Judgment, task: Task) -> Se
     )
 
 
-def _judgment_by_form(segment: Segment, form: KnowledgeForm) -> Judgment | None:
-    return next((j for j in (segment.base, segment.supplement) if j is not None and j.form is form), None)
-
-
 def _predictions(gold: Flags, verdicts: Sequence[Verdict]) -> Predictions:
     probability = np.array([v.probability for v in verdicts], dtype=np.float64)
     abstained = np.array([v.hallucinated is None for v in verdicts], dtype=np.bool_)
@@ -140,7 +138,7 @@ def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
     outcomes = folder / f"{fields['name']}.jsonl"
     settings = json.loads(read_run_header(outcomes)["settings"])
     reasoner, branch = fields["reasoner"], method_card(fields["method"]).options
-    rule = "rule (upper bound)" if fields["fitted"] == "the same rows" else "rule"
+    rule = "rule (upper bound)" if fields["fitted"] == SAME_ROWS else "rule"
     maker = rule if not reasoner else f"llm:{settings['llm']['model'] or 'unnamed'}" if reasoner == "llm" else reasoner
     return PastResult(
         name=fields["name"], method=fields["method"], maker=maker, spec=_spec(fields), settings=settings[branch],

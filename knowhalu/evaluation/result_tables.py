@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from knowhalu.evaluation.baselines import SOLVED_THRESHOLD, BaselineScores
 from knowhalu.evaluation.bootstrap import RESAMPLES, Estimate
-from knowhalu.evaluation.dataset import DatasetEvaluation
-from knowhalu.evaluation.runs import SAME_ROWS, Comparison, MethodResult, PairedTest
-from knowhalu.evaluation.slices import SLICE_METRICS, Breakdown
-from knowhalu.evaluation.subsets import LENGTH_MATCHED, MEAN_OF_PARTS, Subset, SubsetResult
+from knowhalu.evaluation.compare import Comparison, MethodResult, PairedTest
+from knowhalu.evaluation.dataset import SOLVED_THRESHOLD, BaselineScores, DatasetEvaluation
+from knowhalu.evaluation.runs import SAME_ROWS
+from knowhalu.evaluation.slices import LENGTH_MATCHED, MEAN_OF_PARTS, SLICE_METRICS, Breakdown, Subset, SubsetResult
 from knowhalu.evaluation.tables import (
     ResultTable,
     as_json_text,
@@ -27,24 +26,23 @@ from knowhalu.evaluation.tables import (
 from knowhalu.io.output_files import write_text
 
 QUALITY_COLUMNS = {
-    "tpr": "TPR",
-    "tnr": "TNR",
-    "average": "Avg Acc",
-    "balanced": "balanced",
-    "macro_f1": "macro F1",
-    "auc": "ROC-AUC",
-    "arp": "abstained +",
-    "arn": "abstained -",
-}
-PROBABILITY_COLUMNS = {"accuracy": "accuracy", "inconclusive": "inconclusive", "f1_hallucinated": "F1 hallucinated",
-                 "f1_faithful": "F1 faithful", "pr_auc": "PR-AUC", "ece": "ECE", "brier": "Brier",
-                 "coverage_area": "accuracy over coverage"}  # fmt: skip
-SPAN_COLUMNS = {"span_precision": "span precision", "span_recall": "span recall", "span_f1": "span F1",
-         "wrong_hallucinated": "INCORRECT findings per hallucinated text", "wrong_faithful": "per faithful text"}  # fmt: skip
+    "tpr": "TPR", "tnr": "TNR", "average": "Avg Acc", "balanced": "balanced", "macro_f1": "macro F1", "auc": "ROC-AUC",
+    "arp": "abstained +", "arn": "abstained -",
+}  # fmt: skip
+PROBABILITY_COLUMNS = {
+    "accuracy": "accuracy", "inconclusive": "inconclusive", "f1_hallucinated": "F1 hallucinated", "f1_faithful": "F1 faithful",
+    "pr_auc": "PR-AUC", "ece": "ECE", "brier": "Brier", "coverage_area": "accuracy over coverage",
+}  # fmt: skip
+SPAN_COLUMNS = {
+    "span_precision": "span precision", "span_recall": "span recall", "span_f1": "span F1",
+    "wrong_hallucinated": "INCORRECT findings per hallucinated text", "wrong_faithful": "per faithful text",
+}  # fmt: skip
 SPAN_COUNT_METRICS = ("wrong_hallucinated", "wrong_faithful")
 """Metrics that are counts, not shares."""
-COST_COLUMNS = {"calls": "calls", "reused": "cached replies", "prompt_tokens": "prompt tokens", "cached_tokens": "of them cached",
-        "completion_tokens": "completion tokens", "pairs": "pairs", "searches": "searches", "seconds": "seconds"}  # fmt: skip
+COST_COLUMNS = {
+    "calls": "calls", "reused": "cached replies", "prompt_tokens": "prompt tokens", "cached_tokens": "of them cached",
+    "completion_tokens": "completion tokens", "pairs": "pairs", "searches": "searches", "seconds": "seconds",
+}  # fmt: skip
 COLUMN_NOTES = (
     "In percent, with 95 % bootstrap intervals: {draws:,} resamples of {groups:,} groups; a group has the rows of one source, "
     "question or pair.",
@@ -53,16 +51,12 @@ COLUMN_NOTES = (
     "balanced and macro F1: balanced accuracy and F1 of both classes, abstentions decided by their probability.",
     "What every figure means: docs/guide/compare.md.",
 )
-
-
 BASELINE_COLUMNS = ("best rule", "length rule", "length-matched", "length rule, matched")
 SUBSET_METRICS = {"average": "Avg Acc", "balanced": "balanced", "auc": "ROC-AUC"}
 BASELINE_NOTE = (
     "best rule and length rule: Avg Acc of trivial rules on the same rows. length-matched: Avg Acc on rows whose "
     f"labels length does not predict. A warning is shown where a rule gets {SOLVED_THRESHOLD:.0%} or more."
 )
-
-
 Evaluated = Comparison | DatasetEvaluation
 
 
@@ -155,31 +149,27 @@ def _extra_tables(results: Sequence[MethodResult]) -> list[ResultTable]:
 
 def _metric_table(title: str, names: Mapping[str, str], results: Sequence[MethodResult]) -> ResultTable:
     rows = [
-        (
-            r.title,
-            *(format_number(r.figures[n]) if n in SPAN_COUNT_METRICS else format_percent(r.figures[n]) for n in names),
-        )
+        (r.title, *(format_number(r.figures[n]) if n in SPAN_COUNT_METRICS else format_percent(r.figures[n]) for n in names))
         for r in results
     ]
     return ResultTable(title, ("", *names.values()), rows, extra=True)
 
 
 def _breakdown_table(by: Breakdown) -> ResultTable:
-    heads = {**QUALITY_COLUMNS, **PROBABILITY_COLUMNS}
+    titles = {**QUALITY_COLUMNS, **PROBABILITY_COLUMNS}
+    head = ("", by.key, "rows", "hallucinated", *(titles[n] for n in SLICE_METRICS))
     rows = [
         (
-            found.method,
+            of.method,
             part.name,
             f"{part.rows:,}",
             f"{part.hallucinated:,}",
             *(format_percent(part.figures[n]) for n in SLICE_METRICS),
         )
-        for found in by.results
-        for part in found.parts
+        for of in by.results
+        for part in of.parts
     ]
-    return ResultTable(
-        by.title, ("", by.key, "rows", "hallucinated", *(heads[n] for n in SLICE_METRICS)), rows, extra=True, parts=True
-    )
+    return ResultTable(by.title, head, rows, extra=True, parts=True)
 
 
 def _quality(result: MethodResult) -> tuple[str, ...]:
@@ -189,36 +179,25 @@ def _quality(result: MethodResult) -> tuple[str, ...]:
 
 
 def _test(test: PairedTest) -> tuple[str, ...]:
-    difference = format_percent(test.difference)
+    counts = (f"{count:,}" for count in (test.rows, test.first_only, test.other_only))
+    p_values = (format_p_value(p) if test.rows else "-" for p in (test.p, test.holm))
     sign = "+" if (test.difference.value or 0.0) > 0 else ""
-    return (
-        test.name,
-        f"{test.rows:,}",
-        f"{test.first_only:,}",
-        f"{test.other_only:,}",
-        format_p_value(test.p) if test.rows else "-",
-        format_p_value(test.holm) if test.rows else "-",
-        sign + difference,
-    )
+    return test.name, *counts, *p_values, sign + format_percent(test.difference)
 
 
 def _cost(result: MethodResult, names: Sequence[str]) -> tuple[str, ...]:
     return result.name, *(format_cost(name, result.cost[name]) for name in names)
 
 
-def _baseline_cells(found: BaselineScores) -> tuple[str, ...]:
-    return (
-        best_rule_cell(found),
-        _value(found.length_average),
-        format_percent(found.matched_average),
-        _value(found.matched_length_average),
-    )
+def _baseline_cells(scores: BaselineScores) -> tuple[str, ...]:
+    matched, matched_length = format_percent(scores.matched_average), _value(scores.matched_length_average)
+    return best_rule_cell(scores), _value(scores.length_average), matched, matched_length
 
 
-def best_rule_cell(found: BaselineScores) -> str:
+def best_rule_cell(scores: BaselineScores) -> str:
     """Return the Avg Acc of the best rule with its name, marked as an upper bound where it was fitted on the same rows."""
-    bound = ", upper bound" if found.rule_fitted == SAME_ROWS else ""
-    return f"{_value(found.rule_average)} ({found.rule}{bound})" if found.rule else "-"
+    bound = ", upper bound" if scores.rule_fitted == SAME_ROWS else ""
+    return f"{_value(scores.rule_average)} ({scores.rule}{bound})" if scores.rule else "-"
 
 
 def _value(figure: Estimate) -> str:
@@ -227,30 +206,26 @@ def _value(figure: Estimate) -> str:
 
 def subset_tables(subsets: Sequence[Subset], *, count_mean: bool = False) -> list[ResultTable]:
     """Return a table of the length-matched rows, and one of the parts; `count_mean` adds the rows to the head of their mean."""
-    matched = [subset for subset in subsets if subset.name == LENGTH_MATCHED]
     parts = [subset for subset in subsets if subset.name != LENGTH_MATCHED]
-    tables = [
-        ResultTable(f"{s.name}: {s.about}", ("", "rows", *SUBSET_METRICS.values()), [_share(share) for share in s.results])
-        for s in matched
-    ]
-    return [*tables, *([_parts(parts, count_mean=count_mean)] if parts else [])]
+    matched = [
+        ResultTable(f"{s.name}: {s.about}", ("", "rows", *SUBSET_METRICS.values()), [_subset_cells(r) for r in s.results])
+        for s in subsets if s.name == LENGTH_MATCHED
+    ]  # fmt: skip
+    return [*matched, *([_parts(parts, count_mean=count_mean)] if parts else [])]
 
 
-def _share(share: SubsetResult) -> tuple[str, ...]:
-    return share.name, f"{share.rows:,}", *(format_percent(share.figures[name]) for name in SUBSET_METRICS)
+def _subset_cells(result: SubsetResult) -> tuple[str, ...]:
+    return result.name, f"{result.rows:,}", *(format_percent(result.figures[name]) for name in SUBSET_METRICS)
 
 
 def _parts(parts: Sequence[Subset], *, count_mean: bool) -> ResultTable:
     """Return the balanced accuracy of methods (rows) on the parts of a set (columns)."""
-    head = ("", *(_part_head(part, count=count_mean or part.name != MEAN_OF_PARTS) for part in parts))
-    rows = [(share.name, *(_balanced(part, share.name) for part in parts)) for share in parts[0].results]
+    counted = [count_mean or part.name != MEAN_OF_PARTS for part in parts]
+    head = ("", *(f"{part.name} ({part.rows:,})" if count else part.name for part, count in zip(parts, counted, strict=True)))
+    rows = [(result.name, *(_balanced(part, result.name) for part in parts)) for result in parts[0].results]
     return ResultTable("Balanced accuracy by part", head, rows)
 
 
 def _balanced(part: Subset, name: str) -> str:
-    found = part.of(name)
-    return format_percent(found.figures["balanced"]) if found else "-"
-
-
-def _part_head(part: Subset, *, count: bool) -> str:
-    return f"{part.name} ({part.rows:,})" if count else part.name
+    result = part.of(name)
+    return format_percent(result.figures["balanced"]) if result else "-"

@@ -1,9 +1,12 @@
-"""Run one method on all rows, continuing an unfinished run, and read its results and costs."""
+"""Run the methods of a comparison: their specifications, one run on all rows, and its results and costs.
+
+A method is specified as `conli`, `conli:llm` or `strict=factored:encoder[theta=0.7]`. An unfinished run is continued.
+"""
 
 import json
+import re
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,24 +16,92 @@ from numpy.typing import NDArray
 
 from knowhalu.api import Checker
 from knowhalu.batch import RunProgress, detect
-from knowhalu.build import BackendPool, build_engine
+from knowhalu.build import BackendPool, build_engine, reasoner_of
 from knowhalu.engine.engine import Engine
-from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.labelled_rows import LabelledRows
-from knowhalu.evaluation.method_specs import MethodSpec
+from knowhalu.errors import SettingsError
+from knowhalu.evaluation.labelled_rows import LabelledRows, Spans, merge_spans
 from knowhalu.evaluation.metrics import Predictions
-from knowhalu.evaluation.slices import Breakdown, verdict_traits
-from knowhalu.evaluation.spans import count_errors, flagged_spans, span_overlap
 from knowhalu.io.outcomes import INCONCLUSIVE, OutcomeTable, read_outcome_table
-from knowhalu.results import Outcome, Usage, Verdict
-from knowhalu.settings import Settings
-from knowhalu.types import Sample
+from knowhalu.profiles import apply_profile, read_profile
+from knowhalu.registry import METHODS, method_card
+from knowhalu.results import Finding, Outcome, Segment, Usage, Verdict
+from knowhalu.settings import Settings, read_settings
+from knowhalu.types import Label, Sample
 
 SECONDS_FILE = "seconds.json"
-
-
 SAME_ROWS = "the same rows"
 """The rows on which a rule is fitted where there are no others."""
+FORMS_AGREEMENT = {1: "agree", 0: "disagree", -1: "only one was judged by"}
+"""Names of the values of the column `agree` of an `OutcomeTable`."""
+SPEC_SYNTAX = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm or strict=factored[theta=0.7]"
+RUN_SETTINGS = ("profile", "allow_fitted")
+"""Settings without a dot that belong to the whole run, not to a method."""
+_COMMA = re.compile(r",(?![^\[]*\])")
+_SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+|\w+(?:\.\w+)+:\w+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
+"""A spec: a method by its name, or by an import path whose module has a dot; `a:b` is a method and its reasoner."""
+
+
+class MethodSpec(NamedTuple):
+    """A method of a comparison, its reasoner, and its own settings (`a.b=c`)."""
+
+    name: str
+    method: str
+    reasoner: str | None = None
+    pairs: tuple[str, ...] = ()
+
+    def settings(self, file: Path | None, pairs: Iterable[str], *, profiled: bool = True) -> Settings:
+        """Return the settings of its run, its own taking precedence; raises SettingsError naming the method.
+
+        A profile in the common settings is used if it was made for this method, and never if not `profiled`.
+        """
+        reasoner = (f"reasoner={json.dumps(self.reasoner)}",) if self.reasoner else ()
+        try:
+            settings = read_settings(file, (*pairs, f"method={json.dumps(self.method)}", *reasoner, *self.pairs))
+            usable = profiled and self._is_for(settings.profile)
+            settings = apply_profile(settings if usable else settings.model_copy(update={"profile": None}))
+            reasoner_of(settings)
+        except SettingsError as error:
+            raise SettingsError(f"{self.name}: {error}".replace("--reasoner ", f"{self.method}:")) from error
+        return settings
+
+    def _is_for(self, profile: Path | None) -> bool:
+        """Tell whether a profile is this method's own, or a common one that was made for it."""
+        if profile is None or any(pair.startswith("profile=") for pair in self.pairs):
+            return True
+        fitted = read_profile(profile)
+        return fitted.method == self.method and self.reasoner in (None, fitted.settings.get("reasoner", self.reasoner))
+
+
+def parse_specs(texts: Iterable[str]) -> list[MethodSpec]:
+    """Parse methods separated by commas; raises SettingsError for an invalid one, and for two with one name."""
+    specs = [_spec(text.strip()) for several in texts for text in _COMMA.split(several) if text.strip()]
+    if not specs:
+        raise SettingsError(f"no method is named. Write them as {SPEC_SYNTAX}")
+    for spec in specs:
+        if spec.name in METHODS and spec.name != spec.method:
+            raise SettingsError(f"{spec.name!r} is the name of a method. Give {spec.method} another name")
+        if sum(other.name.casefold() == spec.name.casefold() for other in specs) > 1:
+            raise SettingsError(f"two methods would be called {spec.name!r}. Name one of them: other={spec.method}")
+    return specs
+
+
+def _spec(text: str) -> MethodSpec:
+    match = _SPEC.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"{text!r} is no method. Write it as {SPEC_SYNTAX}")
+    name, method, reasoner, inner = match.groups()
+    branch = method_card(method).options
+    pairs = tuple(_pair(pair.strip(), branch, text) for pair in (inner or "").split(",") if pair.strip())
+    usual = "-".join([method, *([reasoner] if reasoner else []), *(p.removeprefix(f"{branch}.") for p in pairs)])
+    return MethodSpec(name or re.sub(r"[^\w.-]+", "-", usual), method, reasoner, pairs)
+
+
+def _pair(text: str, branch: str, spec: str) -> str:
+    key, equals, value = text.partition("=")
+    if not equals or key.strip() in ("method", "reasoner"):
+        raise SettingsError(f"{spec!r}: {text!r} is no setting of a method. Write it as {SPEC_SYNTAX}")
+    whole = "." in key or key.strip() in RUN_SETTINGS
+    return f"{key.strip() if whole else f'{branch}.{key.strip()}'}={value.strip()}"
 
 
 class MethodRun(NamedTuple):
@@ -39,56 +110,6 @@ class MethodRun(NamedTuple):
     spec: MethodSpec
     settings: Settings
     fitted: str | None = None
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """The result of one method on the rows with a verdict, and the cost of each such row."""
-
-    name: str
-    method: str
-    reasoner: str
-    settings: tuple[str, ...]
-    rows: int
-    failures: dict[str, int]
-    figures: dict[str, Estimate]
-    cost: dict[str, float | None]
-    fitted: str | None = None
-
-    @property
-    def title(self) -> str:
-        """Return the name, and that the figures are an upper bound where the method was fitted on the compared rows."""
-        return f"{self.name} (upper bound)" if self.fitted == SAME_ROWS else self.name
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """A test of a method against the first one, on the rows where both have a verdict.
-
-    `difference` is its Avg Acc minus that of the first; `p` is McNemar's, `holm` the same corrected for the number of tests.
-    """
-
-    name: str
-    rows: int
-    first_only: int
-    other_only: int
-    p: float
-    holm: float
-    difference: Estimate
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All results, that of the first method at the front, and the notes that a reader needs."""
-
-    input: str
-    rows: int
-    hallucinated: int
-    groups: int
-    results: tuple[MethodResult, ...]
-    tests: tuple[PairedTest, ...]
-    notes: tuple[str, ...]
-    breakdowns: tuple[Breakdown, ...] = ()
 
 
 class RunResult(NamedTuple):
@@ -106,12 +127,12 @@ class TimedChecker(Checker):
 
     def __init__(self, settings: Settings, pool: BackendPool) -> None:
         super().__init__(settings)
-        self.kept, self.seconds = pool, 0.0
+        self.pool, self.seconds = pool, 0.0
 
     @cached_property
     def engine(self) -> Engine[Verdict]:
         """Return the engine, built on first use."""
-        return build_engine(self.settings, self.kept)
+        return build_engine(self.settings, self.pool)
 
     def stream(self, samples: Iterable[Sample]) -> Generator[Outcome, None, None]:
         """Check many samples."""
@@ -164,10 +185,7 @@ def table_predictions(table: OutcomeTable, rows: LabelledRows) -> tuple[NDArray[
     """Return the entries of a table that have a verdict and a gold label, and the predictions for their rows."""
     entries = np.flatnonzero(table.has_verdict & rows.labelled[table.place])
     return entries, Predictions(
-        rows.gold[table.place[entries]],
-        table.settled[entries],
-        table.label[entries] == INCONCLUSIVE,
-        table.probability[entries],
+        rows.gold[table.place[entries]], table.settled[entries], table.label[entries] == INCONCLUSIVE, table.probability[entries]
     )
 
 
@@ -183,3 +201,63 @@ def _seconds_per_row(output: Path, checked: int, seconds: float, *, fresh: bool)
         rows, spent = rows + checked, round(spent + seconds, 3)
         path.write_text(json.dumps({**times, output.name: (rows, spent)}, indent=1) + "\n", encoding="utf-8")
     return spent / rows if rows else None
+
+
+def flagged_spans(verdict: Verdict) -> list[tuple[int, int]]:
+    """Return the spans of the response that a verdict flags as unsupported: disjoint, in their order.
+
+    Of an INCORRECT segment these are its flagged words; without those its INCORRECT findings, or else all of it, and of either
+    only the characters that evidence contradicts, where it names some. A text without segments (an off-target answer) has none.
+    """
+    return merge_spans(span for segment in verdict.segments for span in _of_segment(segment))
+
+
+def count_errors(verdict: Verdict) -> int:
+    """Count the errors of a verdict: INCORRECT findings, INCORRECT segments without one, or an off-target answer."""
+    if not verdict.segments:
+        return int(verdict.label is Label.INCORRECT)
+    return sum(
+        len([f for f in _segment_errors(s) if f.unit != "words"]) or int(s.label is Label.INCORRECT) for s in verdict.segments
+    )
+
+
+def span_overlap(found: Spans, gold: Spans) -> tuple[int, int, int]:
+    """Count the characters in both, in the first, and in the second of two lists of disjoint, sorted spans."""
+    both = i = j = 0
+    while i < len(found) and j < len(gold):
+        both += max(0, min(found[i][1], gold[j][1]) - max(found[i][0], gold[j][0]))
+        if found[i][1] < gold[j][1]:
+            i += 1
+        else:
+            j += 1
+    return both, _length(found), _length(gold)
+
+
+def _of_segment(segment: Segment) -> Iterable[tuple[int, int]]:
+    if segment.label is not Label.INCORRECT:
+        return
+    wrong = _segment_errors(segment)
+    if words := [(f.start, f.end) for f in wrong if f.unit == "words"]:
+        yield from words
+        return
+    against = [(e.response_start, e.response_end) for e in segment.evidence if e.relation == "contradicts"]
+    for start, end in [(f.start, f.end) for f in wrong] or [(segment.start, segment.end)]:
+        inside = [(max(start, a), min(end, b)) for a, b in against if max(start, a) < min(end, b)]
+        yield from inside or [(start, end)]
+
+
+def _segment_errors(segment: Segment) -> list[Finding]:
+    return [f for f in segment.findings if f.label is Label.INCORRECT]
+
+
+def _length(spans: Spans) -> int:
+    return sum(end - start for start, end in spans)
+
+
+def verdict_traits(table: OutcomeTable) -> dict[str, list[Hashable]]:
+    """Return the traits of every outcome by key: steps of both forms, segments, and whether both forms of knowledge agree."""
+    return {
+        "steps": table.all_steps.tolist(),
+        "segments": table.segments.tolist(),
+        "forms": [FORMS_AGREEMENT[agree] for agree in table.agree.tolist()],
+    }

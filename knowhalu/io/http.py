@@ -122,46 +122,36 @@ def send(client: httpx2.Client, method: str, url: str, body: bytes | None, excha
 
     Raises TransientFault where the connection or the reply fails, and ReplyTooLong.
     """
-    end, pieces = time.monotonic() + exchange.timeout, _Pieces(exchange.max_bytes)
+    end, content = time.monotonic() + exchange.timeout, bytearray()
     with _translate_errors(exchange), client.stream(method, url, content=body, headers=_headers(body)) as response:
         for piece in response.iter_bytes():
-            pieces.add(piece)
+            _append_piece(content, piece, exchange.max_bytes)
             if time.monotonic() > end:
                 raise TimeoutError
-    return HttpReply(response.status_code, pieces.join(), _requested_wait(response))
+    return HttpReply(response.status_code, bytes(content), _requested_wait(response))
 
 
 async def send_async(client: httpx2.AsyncClient, method: str, url: str, body: bytes | None, exchange: Exchange) -> HttpReply:
     """Send one request and read its reply; raises what `send` raises."""
-    pieces = _Pieces(exchange.max_bytes)
+    content = bytearray()
     with _translate_errors(exchange):
         async with (
             asyncio.timeout(exchange.timeout),
             client.stream(method, url, content=body, headers=_headers(body)) as response,
         ):
             async for piece in response.aiter_bytes():
-                pieces.add(piece)
-    return HttpReply(response.status_code, pieces.join(), _requested_wait(response))
+                _append_piece(content, piece, exchange.max_bytes)
+    return HttpReply(response.status_code, bytes(content), _requested_wait(response))
 
 
 def _headers(body: bytes | None) -> dict[str, str]:
     return {} if body is None else {"Content-Type": "application/json"}
 
 
-class _Pieces:
-    """The pieces of a reply, up to a number of bytes."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._pieces, self._size, self._max_bytes = list[bytes](), 0, max_bytes
-
-    def add(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self._size += len(piece)
-        if self._size > self._max_bytes:
-            raise ReplyTooLong(self.join()[:2000])
-
-    def join(self) -> bytes:
-        return b"".join(self._pieces)
+def _append_piece(content: bytearray, piece: bytes, max_bytes: int) -> None:
+    content += piece
+    if len(content) > max_bytes:
+        raise ReplyTooLong(bytes(content[:2000]))
 
 
 @contextmanager

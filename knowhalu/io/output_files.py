@@ -15,11 +15,12 @@ def check_output_path(path: Path, start: str, what: str, inputs: Iterable[Path])
         raise InputError(f"{path}: exists and is not {what}. Nothing was changed. Give another file.")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; another process sees the old file or the new one."""
+def write_text(path: Path, text: str | Iterable[str]) -> None:
+    """Write a text, or its parts, to a file whole or not at all; another process sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8", newline="\n")
+    with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines([text] if isinstance(text, str) else text)
     os.replace(temporary, path)
 
 

@@ -38,7 +38,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
     Raises InputError naming file, line and remedy, MissingExtra for Parquet or Arrow without pyarrow.
     """
-    readers = {".csv": _read_table, ".tsv": _read_table, ".parquet": _read_parquet, ".arrow": _read_arrow}
+    readers = {".csv": _read_table, ".tsv": _read_table, ".parquet": _read_arrow, ".arrow": _read_arrow}
     for row in readers.get(row_suffix(path), read_json_rows)(path):
         if not isinstance(row.fields, Mapping):
             raise InputError(f"{row.place}: not an object with named fields. A row of a data set is one, such as {{...}}.")
@@ -183,25 +183,20 @@ def _name_cells(header: list[str], cells: list[str], place: str) -> dict[str, st
     return {name: cell or None for name, cell in zip(header, cells, strict=True)}
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
-    pa = import_pyarrow()
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            yield from _read_batches(path, file.schema_arrow, file.iter_batches(batch_size=BATCH_ROWS))
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise _unreadable(path, error) from error
-
-
 def _read_arrow(path: Path) -> Iterator[Row]:
-    """Read an Arrow stream, the format in which the `datasets` library saves its tables."""
-    pa = import_pyarrow()
+    """Read a Parquet file, or an Arrow stream, the format in which the `datasets` library saves its tables."""
+    pyarrow = import_pyarrow()
+    from pyarrow import ipc, parquet
+
     try:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
-            yield from _read_batches(path, stream.schema, stream)
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise _unreadable(path, error) from error
+        if row_suffix(path) == ".parquet":
+            with parquet.ParquetFile(path) as file:
+                yield from _read_batches(path, file.schema_arrow, file.iter_batches(batch_size=BATCH_ROWS))
+        else:
+            with pyarrow.memory_map(str(path)) as source, ipc.open_stream(source) as stream:
+                yield from _read_batches(path, stream.schema, stream)
+    except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({error}). Check the path, or write the file again.") from error
 
 
 def _read_batches(path: Path, schema: Any, batches: Any) -> Iterator[Row]:
@@ -240,7 +235,3 @@ def import_pyarrow() -> Any:
     except ImportError as error:
         raise MissingExtra("pyarrow", "parquet") from error
     return pyarrow
-
-
-def _unreadable(path: Path, error: BaseException) -> InputError:
-    return InputError(f"{path}: cannot be read ({error}). Check the path, or write the file again.")

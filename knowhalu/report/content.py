@@ -9,8 +9,8 @@ from typing import Any
 
 import knowhalu
 from knowhalu.errors import InputError, hide_password
+from knowhalu.evaluation.compare import Comparison
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
-from knowhalu.evaluation.runs import Comparison
 from knowhalu.io.outcomes import HALLUCINATED, INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
 from knowhalu.report.chart_data import AccuracyGrid, ChartData, make_chart_data
 from knowhalu.report.items import ITEM_STATES, ReportItem, choose_items, item_states, read_items

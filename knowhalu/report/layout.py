@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from knowhalu.evaluation.bootstrap import Estimate
+from knowhalu.evaluation.compare import Comparison, MethodResult
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.result_tables import COST_COLUMNS, QUALITY_COLUMNS, make_tables
-from knowhalu.evaluation.runs import Comparison, MethodResult
 from knowhalu.evaluation.tables import ResultTable, format_cost, format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
 from knowhalu.report.items import ReportItem

@@ -12,12 +12,12 @@ import numpy as np
 from knowhalu.errors import InputError
 from knowhalu.evaluation import published as book
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
+from knowhalu.evaluation.compare import Comparison, MethodResult, PairedTest
 from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import METRICS, Predictions, fit_threshold_rule, metrics_from_counts, row_counts
 from knowhalu.evaluation.result_tables import subset_tables
-from knowhalu.evaluation.runs import Comparison, MethodResult, PairedTest, table_predictions
-from knowhalu.evaluation.slices import Slicing, make_breakdowns, slice_names, verdict_traits
-from knowhalu.evaluation.subsets import Subset, SubsetResult
+from knowhalu.evaluation.runs import table_predictions, verdict_traits
+from knowhalu.evaluation.slices import Slicing, Subset, SubsetResult, make_breakdowns, slice_names
 from knowhalu.evaluation.tables import ResultTable, as_plain
 from knowhalu.io.outcomes import OutcomeTable
 from knowhalu.methods.baselines.rules import threshold_probability

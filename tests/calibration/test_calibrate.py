@@ -8,12 +8,12 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.calibration import calibrate as module
 from knowhalu.calibration.calibrate import calibrate
-from knowhalu.calibration.objectives import Goal
 from knowhalu.calibration.report import as_json, describe_choice, make_notes, make_tables, write_calibration
+from knowhalu.calibration.tuning import Goal
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError, ResumeError, SettingsError
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.methods.common.calibrated import CalibratedMethod
 from knowhalu.profiles import load_settings, read_profile
 from knowhalu.results import Verdict

@@ -10,7 +10,7 @@ from knowhalu.api import Checker
 from knowhalu.cli.compare import show_comparison
 from knowhalu.cli.main import main
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.registry import METHODS
 
 SHORT = "a=trivial-length[threshold=3],b=trivial-length[threshold=5]"

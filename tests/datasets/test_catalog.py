@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import dataset_card, dataset_cards, dataset_titles, read_card
 from knowhalu.datasets.loading import load_samples, open_dataset
-from knowhalu.datasets.mapping import row_converter
+from knowhalu.datasets.row_reader import row_converter
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.registry import import_object
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.loading import hash_files, load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.evaluation.subsets import matched_pairs, matching_features
+from knowhalu.evaluation.slices import matched_pairs, matching_features
 from tests.datasets.test_formats import saved
 from tests.datasets.test_forms import CLAIM, FORMS, QA
 

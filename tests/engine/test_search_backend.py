@@ -18,7 +18,7 @@ from knowhalu.retrieval.documents import MemoryRetriever
 from knowhalu.retrieval.hybrid import QueryPassage, RerankingRetriever
 from knowhalu.retrieval.late import LateInteractionIndex
 from knowhalu.retrieval.options import RetrievalOptions
-from knowhalu.server import SearchServer
+from knowhalu.retrieval.server import SearchServer
 from knowhalu.types import Document, Passage
 from tests.support.indexing import WordEmbedder, folder, records, words  # noqa: F401 - fixtures
 from tests.support.searching import WordVectors, facts

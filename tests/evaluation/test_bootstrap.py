@@ -1,10 +1,22 @@
-"""Bootstrap intervals: resampling of groups, reproducibility and coverage."""
+"""Bootstrap: intervals of metrics, groups of rows, and paired tests."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import ndtr
+from scipy.stats import binomtest
 
-from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, group_keys, group_numbers, metrics_with_intervals
+from knowhalu.evaluation.bootstrap import (
+    Estimate,
+    McNemar,
+    draw_resamples,
+    group_keys,
+    group_numbers,
+    holm,
+    mcnemar,
+    metrics_with_intervals,
+)
 from knowhalu.evaluation.metrics import Predictions
 from knowhalu.types import Sample
 
@@ -77,3 +89,24 @@ def test_rows_that_share_a_source_question_or_pair_are_one_group_transitively():
         Sample(response="i", meta={"group": "x"}), Sample(response="j", meta={"group": ["y", "x"]}),
     ]  # fmt: skip
     assert list(group_numbers(group_keys(s) for s in rows)) == [0, 1, 0, 0, 2, 2, 3, 4, 4, 4]
+
+
+def flags(text):
+    return np.array([c == "1" for c in text], dtype=bool)
+
+
+def test_mcnemar_counts_discordant_rows_only():
+    assert mcnemar(flags("1110001"), flags("1001000")) == McNemar(3, 1, pytest.approx(0.625))
+    assert mcnemar(flags("10"), flags("10")).p == 1.0
+
+
+@given(st.integers(0, 600), st.integers(0, 600))
+def test_mcnemar_p_is_that_of_the_exact_binomial_test(ours, theirs):
+    found = mcnemar(flags("1" * ours + "0" * theirs), flags("0" * ours + "1" * theirs))
+    assert found.p == pytest.approx(binomtest(ours, ours + theirs, 0.5).pvalue if ours + theirs else 1.0)
+
+
+def test_holm_corrects_in_order():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []

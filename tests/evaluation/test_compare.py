@@ -7,7 +7,6 @@ import pytest
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.evaluation import runs as running
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.result_tables import (
     PROBABILITY_COLUMNS,
@@ -17,6 +16,7 @@ from knowhalu.evaluation.result_tables import (
     as_markdown,
     write_results,
 )
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.io.outcomes import parse_outcome
 
 LENGTH = "short=trivial-length[threshold=3]"

@@ -9,8 +9,8 @@ from knowhalu.cli.show import make_console
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
 from knowhalu.evaluation.dataset import FitSource, evaluate_dataset
-from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.result_tables import as_json, as_markdown, write_results
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.methods.baselines.rules import TrivialBaseline
 from tests.datasets.test_forms import CLAIM
 

@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from knowhalu.errors import SettingsError
-from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.published import UNSCALED_METRICS, PublishedTable, published_numbers, published_table, read_published
+from knowhalu.evaluation.runs import parse_specs
 
 ODD = 48.15
 """The paper prints this mean of 44.1 and 55.2."""

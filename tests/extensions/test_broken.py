@@ -5,7 +5,7 @@ import json
 import pytest
 
 from knowhalu.build import build_engine, build_method, fingerprint, llm_identity
-from knowhalu.calibration.run_settings import stored_run_settings
+from knowhalu.calibration.tunable import stored_run_settings
 from knowhalu.datasets.catalog import dataset_card
 from knowhalu.encoder.options import EncoderOptions, verifier_folder
 from knowhalu.errors import InputError, SettingsError

@@ -12,7 +12,7 @@ FLOORS = {
     "methods": 4,
     "settings": 5, "profiles": 5, "engine": 5, "build": 5, "api": 5, "extend": 5, "testing": 5,
     "batch": 6, "evaluation": 6, "calibration": 6, "training": 6,
-    "report": 7, "server": 7,
+    "report": 7,
     "cli": 8,
 }  # fmt: skip
 """The floor of every module and folder directly in the package."""

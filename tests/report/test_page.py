@@ -10,8 +10,8 @@ import pytest
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.result_tables import write_results
+from knowhalu.evaluation.runs import parse_specs
 from knowhalu.evaluation.tables import format_percent
 from knowhalu.report import layout
 from knowhalu.report.content import make_report

@@ -16,7 +16,7 @@ from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part
 from knowhalu.retrieval.faiss import FaissIndex
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
-from knowhalu.server import SearchServer
+from knowhalu.retrieval.server import SearchServer
 from tests.support.indexing import WordEmbedder
 from tests.support.searching import WordVectors
 

@@ -11,7 +11,7 @@ import pytest
 from knowhalu.errors import BackendError, IndexFormatError, InputError
 from knowhalu.retrieval.documents import MemoryRetriever
 from knowhalu.retrieval.http import HttpRetriever
-from knowhalu.server import MAX_BODY_BYTES, SearchServer
+from knowhalu.retrieval.server import MAX_BODY_BYTES, SearchServer
 from tests.support.hanging import HANG
 from tests.support.indexing import FACTS
 from tests.support.searching import facts
