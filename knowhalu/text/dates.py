@@ -21,13 +21,17 @@ _BEFORE_YEAR = (
 
 
 class DateSpan(NamedTuple):
-    """A date in a text: the days [low, high) that it covers; `yearless` dates are days of a year."""
+    """A date in a text: the days [low, high) that it covers; `yearless` dates are days of a year.
+
+    `certain` is False for four digits that no word marks as a year.
+    """
 
     start: int
     end: int
     low: float
     high: float
     yearless: bool = False
+    certain: bool = True
 
 
 def _days(year: int, month: int = 1, day: int = 1) -> float:
@@ -118,6 +122,7 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str]], tuple[float, float, bool] | N
     (rf"{_PART}{_YEAR}{_ERA}(?![\w%]|[.,]\d|(?:\s|-)(?:percent|per cent|people|million|billion))", _year),
 )
 _PATTERNS = tuple((re.compile(rf"(?<![\w.,$€£]){pattern}", re.IGNORECASE), read) for pattern, read in _FORMS)
+_YEAR_WORD = re.compile(rf"\b{_BEFORE_YEAR}\s*$", re.IGNORECASE)
 _YEAR_CONTEXT = re.compile(rf"(?:^|[(\[,;:–-]|\b{_BEFORE_YEAR})\s*$", re.IGNORECASE)
 
 
@@ -131,7 +136,8 @@ def find_date_intervals(text: str) -> list[DateSpan]:
             if read is _year and not _is_year(text, m):
                 continue
             if found := read(m):
-                taken.append(DateSpan(m.start(), m.end(), *found))
+                certain = read is not _year or bool(m["era"] or m["part"] or _YEAR_WORD.search(text[: m.start()]))
+                taken.append(DateSpan(m.start(), m.end(), *found, certain))
     return sorted(taken)
 
 

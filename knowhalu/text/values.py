@@ -85,6 +85,30 @@ def compare_values(claim: Value, source: Value) -> Agreement | None:
     return Agreement.OPEN
 
 
+class ValueCheck(NamedTuple):
+    """A value of a claim, the value of the source that says most about it, and what it says; both None where none is comparable."""
+
+    value: Value
+    source: Value | None
+    agreement: Agreement | None
+
+
+def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
+    """Compare every value of a claim with all values of a source; the best agreement of each counts."""
+    given = find_values(source)
+    best: dict[tuple[int, int], ValueCheck] = {}
+    order = [*Agreement, None]
+    for value in find_values(claim):
+        for other in (*given, None):
+            agreement = compare_values(value, other) if other else None
+            if agreement is Agreement.DIFFERENT and (value.ambiguous or (other and other.ambiguous)):
+                agreement = None if value.kind is ValueKind.COUNT else agreement  # a year is no other number of things
+            place = (value.start, value.end)
+            if place not in best or order.index(agreement) < order.index(best[place].agreement):
+                best[place] = ValueCheck(value, other if agreement else None, agreement)
+    return tuple(best.values())
+
+
 def _same_unit(claim: Value, source: Value) -> bool:
     if claim.kind is ValueKind.COUNT:
         return not claim.unit or not source.unit or claim.unit == source.unit
@@ -112,7 +136,7 @@ def _find_values(text: str) -> Iterator[Value]:
         low, high = _date_bounds(text, d.start, d.low, d.high)
         unit = "day of the year" if d.yearless else ""
         found.append(Value(d.start, d.end, text[d.start : d.end], ValueKind.DATE, d.low, low, high, unit))
-    bare = {(d.start, d.end) for d in dates if re.fullmatch(r"\d{4}", text[d.start : d.end])}
+    bare = {(d.start, d.end) for d in dates if not d.certain}
     for number in find_numbers(text):
         place = (number.start, number.end)
         if place in bare or not any(d.start < number.end and number.start < d.end for d in dates):

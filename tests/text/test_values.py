@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.values import Agreement, compare_values, find_values
+from knowhalu.text.values import Agreement, check_values, compare_values, find_values
 from knowhalu.text.wordlists import MONTHS
 
 EQUAL, OPEN, DIFFERENT = Agreement.EQUAL, Agreement.OPEN, Agreement.DIFFERENT
@@ -114,3 +114,15 @@ def test_a_scale_makes_the_difference(tenths, one, two):
 def test_every_value_is_where_it_says(text):
     for value in find_values(text):
         assert value.text == text[value.start : value.end] and value.low <= value.high
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "expected"),
+    [
+        ("It was part of a 2011 edition of Band 3.", "In January 2011, it was added to Band 3.", [EQUAL, EQUAL]),
+        ("It opened in 1958.", "It has 1,240 workers.", [None]),
+        ("It opened in 1958 with 300 workers.", "It opened in 1959 with 1958 workers.", [DIFFERENT, DIFFERENT]),
+    ],
+)
+def test_every_value_of_a_claim_is_checked_once(claim, source, expected):
+    assert [c.agreement for c in check_values(claim, source)] == expected
