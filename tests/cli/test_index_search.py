@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from knowhalu import server as server_module
+from knowhalu.retrieval import server as server_module
 from knowhalu.cli.index import index
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
