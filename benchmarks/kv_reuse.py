@@ -200,7 +200,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[args.dtype]
     loaded = (model(args.shape, args.device, dtype), tokenizer())
     options = LLMOptions(style="completion", prefix_mb=args.prefix_mb)
-    opened = {n: TransformersBackend(options, reuse=n != "no reuse", loaded=loaded) for n in ("no reuse", "one by one", "together")}
+    opened = {
+        n: TransformersBackend(options, reuse=n != "no reuse", loaded=loaded) for n in ("no reuse", "one by one", "together")
+    }
     ways = {n: Way(llm, alone=n != "together") for n, llm in opened.items()}
     for way in ways.values():  # the first pass also allocates memory and selects kernels
         way.llm.answer_many([Generate(words(random.Random(0), 64), max_tokens=4)] * 2)
