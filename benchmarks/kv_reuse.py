@@ -5,7 +5,7 @@ The model has random weights: the measurement depends on its shape alone. Every 
 then in each hop a query and the knowledge from passages, then the judgment and its label. Each of the four prompts begins
 with a fixed part of its own and grows at its end. Three ways answer the same requests in turn, in one process:
 
-- `anew`: no reuse, each prompt computed from its first token, one at a time, as published scripts do
+- `no reuse`: no reuse, each prompt computed from its first token, one at a time, as published scripts do
 - `one by one`: prefixes reused, one check at a time
 - `together`: prefixes reused, all checks concurrently, as the engine does
 
@@ -43,7 +43,7 @@ SHAPES = {
 }
 """Llama shapes; in both, four query heads share one key head, as in Mistral 7B."""
 NAMES = {
-    "anew": "no prefix reuse",
+    "no reuse": "no prefix reuse",
     "one by one": "prefixes kept, one check at a time",
     "together": "prefixes kept, checks side by side",
 }
@@ -180,7 +180,7 @@ def logit_difference(kept: TransformersBackend, recomputing: TransformersBackend
 
 def compared(ways: dict[str, Way], script: Script, labels: Sequence[Generate]) -> dict[str, Any]:
     """Compare the answers of all ways with those of recomputing."""
-    recomputing, kept = ways["anew"], ways["together"]
+    recomputing, kept = ways["no reuse"], ways["together"]
     contexts = [kept.llm.framing.frame(r).context for _, requests in script.rounds() for r in requests]
     new = new_tokens(contexts)
     pairs = [(a, b) for w in ways.values() for a, b in zip(recomputing.replies, w.replies, strict=True)]
@@ -200,7 +200,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[args.dtype]
     loaded = (model(args.shape, args.device, dtype), tokenizer())
     options = LLMOptions(style="completion", prefix_mb=args.prefix_mb)
-    opened = {n: TransformersBackend(options, reuse=n != "anew", loaded=loaded) for n in ("anew", "one by one", "together")}
+    opened = {
+        n: TransformersBackend(options, reuse=n != "no reuse", loaded=loaded) for n in ("no reuse", "one by one", "together")
+    }
     ways = {n: Way(llm, alone=n != "together") for n, llm in opened.items()}
     for way in ways.values():  # the first pass also allocates memory and selects kernels
         way.llm.answer_many([Generate(words(random.Random(0), 64), max_tokens=4)] * 2)
@@ -218,9 +220,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         "machine": torch.cuda.get_device_name() if args.device == "cuda" else platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(), "torch": torch.__version__, "device": args.device, "dtype": args.dtype,
         "shape": args.shape, "checks": args.checks, "fixed_tokens": args.fixed, "hops": args.hops,
-        "calls_per_check": len(ways["anew"].replies) / args.checks, "ways": results,
-        "speed-up": round(results["anew"]["seconds"] / results["together"]["seconds"], 2),
-        "speed-up one by one": round(results["anew"]["seconds"] / results["one by one"]["seconds"], 2),
+        "calls_per_check": len(ways["no reuse"].replies) / args.checks, "ways": results,
+        "speed-up": round(results["no reuse"]["seconds"] / results["together"]["seconds"], 2),
+        "speed-up one by one": round(results["no reuse"]["seconds"] / results["one by one"]["seconds"], 2),
         **compared(ways, script, labels),
     }  # fmt: skip
 

@@ -232,14 +232,14 @@ def _by_sentence(rows: Sequence[Revised], share: Callable[[Sequence[float], Sequ
     fates: list[Fate] = [fate(r.wrong, r.pair.faithful) for r in rows]
     twins = [fate(r.right, r.pair.faithful) for r in rows]
     wrong, flagged = [f.wrong for f in fates], [f.flagged for f in fates]
-    mended = [f.removed + f.repaired for f in fates]
+    corrected = [f.removed + f.repaired for f in fates]
     return {
         "wrong_sentences": sum(wrong),
         "flagged": share(flagged, wrong),
         "removed": share([f.removed for f in fates], wrong),
         "repaired": share([f.repaired for f in fates], wrong),
         "altered": share([f.altered for f in fates], wrong),
-        "removed_or_repaired": share(mended, wrong),
+        "removed_or_repaired": share(corrected, wrong),
         "repaired_of_flagged": share([f.repaired for f in fates], flagged),
         "faithful_kept": share([f.kept for f in fates], [f.faithful for f in fates]),
         "twin_kept": share([f.kept for f in twins], [f.faithful for f in twins]),

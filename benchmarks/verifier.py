@@ -82,7 +82,7 @@ def measured(
     """Measure one verifier on all sets; returns its results, and its scores."""
     backend = EncoderBackend(folder)
     threshold = choose_threshold(backend, held)
-    results: dict[str, Any] = {"border": threshold, "sets": {}}
+    results: dict[str, Any] = {"threshold": threshold, "sets": {}}
     scored = {name: scores(backend, rows) for name, rows in tested.items()}
     for name, rows in tested.items():
         faithful, supported, groups = np.array([r.faithful for r in rows]), scored[name], [r.group for r in rows]

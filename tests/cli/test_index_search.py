@@ -7,11 +7,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from knowhalu import server as server_module
 from knowhalu.cli.index import index
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
 from knowhalu.ingest.sources import SourceRecord
+from knowhalu.retrieval import server as server_module
 from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.text.sentences import sanitize
 from tests.support.indexing import FACTS, WordEmbedder
