@@ -14,7 +14,6 @@ from knowhalu.io.fitted_files import HASHED_FILES, file_hash
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
 from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
-from knowhalu.methods.common.judgment_model import has_old_features
 from knowhalu.methods.common.protocol import Method
 from knowhalu.profiles import Profile, read_profile, settings_for_set
 from knowhalu.prompts.examples import prompt_family_hash
@@ -306,5 +305,4 @@ def verifier_hash(folder: Path) -> str:
     run nor a profile of such a version may continue here.
     """
     hashes = [file_hash(folder / name) for name in HASHED_FILES]
-    hashes += ["other features"] * has_old_features(folder)
     return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]

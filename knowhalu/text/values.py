@@ -1,8 +1,8 @@
 """Values of a text: numbers, measurements, shares, money and dates, compared in whatever form they are written.
 
 A value is an interval of what it may mean: "2.5 million" all that rounds to it, "over 1,000" everything above, "1958" a year of
-days. A claim's value agrees with a source's where the source's interval lies inside the claim's, so that a claim may be less precise
-than its source, and differs where the two do not meet.
+days. A claim's value agrees with a source's where the source's interval lies inside the claim's, so that a claim may be less
+precise than its source, and differs where the two do not meet.
 """
 
 import math
@@ -58,6 +58,8 @@ class Value(NamedTuple):
     high: float
     unit: str = ""
     ambiguous: bool = False
+    modifier: int = 0
+    """Characters before it that limit or blur it, such as "more than "."""
 
 
 def compare_values(claim: Value, source: Value) -> Agreement | None:
@@ -86,7 +88,7 @@ def compare_values(claim: Value, source: Value) -> Agreement | None:
 
 
 class ValueCheck(NamedTuple):
-    """A value of a claim, the value of the source that says most about it, and what it says; both None where none is comparable."""
+    """A value of a claim, the value of the source that says most about it, and what it says; None where none is comparable."""
 
     value: Value
     source: Value | None
@@ -107,6 +109,23 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
             if place not in best or order.index(agreement) < order.index(best[place].agreement):
                 best[place] = ValueCheck(value, other if agreement else None, agreement)
     return tuple(best.values())
+
+
+def align_values(claim: str, source: str) -> str:
+    """Write the values of a claim that agree with the source as the source writes them, so that only the rest is left to compare.
+
+    "Some 295 feet" becomes "90 metres" where the source has that; a value that the source has in the same form stays.
+    """
+    text, end = claim, len(claim)
+    for check in sorted(check_values(claim, source), key=lambda c: -c.value.start):
+        value, given = check.value, check.source
+        if given is None or check.agreement is not Agreement.EQUAL or value.end > end or value.text in source:
+            continue
+        end = value.start - value.modifier
+        if given.kind is ValueKind.DATE and text[:end].endswith("the ") and given.text[0].isdigit():
+            end -= len("the ")
+        text = text[:end] + given.text + text[value.end :]
+    return text
 
 
 def _same_unit(claim: Value, source: Value) -> bool:
@@ -175,30 +194,35 @@ def _date_bounds(text: str, start: int, low: float, high: float) -> tuple[float,
 
 def _value_of(text: str, number: Number) -> Value:
     measured = _measure(text, number)
-    low, high = _number_bounds(text, number, precise=measured.kind in (ValueKind.COUNT, ValueKind.MONEY))
+    low, high, modifier = _number_bounds(text, number, precise=measured.kind in (ValueKind.COUNT, ValueKind.MONEY))
     low, high, nominal = (x * measured.factor + measured.offset for x in (low, high, number.value))
     start = number.start - 1 if text[max(0, number.start - 1) : number.start] in _SYMBOLS else number.start
     end = measured.end
-    return Value(start, end, text[start:end], measured.kind, nominal, low, high, measured.unit)
+    modifier = modifier and modifier + start - number.start
+    return Value(start, end, text[start:end], measured.kind, nominal, low, high, measured.unit, modifier=modifier)
 
 
-def _number_bounds(text: str, number: Number, *, precise: bool) -> tuple[float, float]:
-    """Return what a number may mean: its rounding (whole counts and amounts are exact), a limit, an approximation or a range."""
+def _number_bounds(text: str, number: Number, *, precise: bool) -> tuple[float, float, int]:
+    """Return what a number may mean, and the length of the words before it that say so.
+
+    Whole counts and amounts are exact, other numbers stand for all that rounds to them.
+    """
     value, half = number.value, number.precision / 2
     if number.upper is not None:
-        return value, number.upper
-    before = text[max(0, number.start - 24) : number.start].rstrip("".join(_SYMBOLS) + " ")
-    if _NEARLY.search(before):
-        return value * (1 - NEARLY_SHARE), value
-    if _ABOUT.search(before):
+        return value, number.upper, 0
+    before = text[max(0, number.start - 24) : number.start].rstrip("".join(_SYMBOLS))
+    if m := _NEARLY.search(before):
+        return value * (1 - NEARLY_SHARE), value, len(m.group())
+    if m := _ABOUT.search(before):
         reach = max(half, min(last_place(value) / 2, value * APPROXIMATE_SHARE), value * 0.01)
-        return value - reach, value + reach
+        return value - reach, value + reach, len(m.group())
     for pattern, side in _LIMITS:
-        if pattern.search(before):
+        if m := pattern.search(before):
             step = 0.0 if abs(side) == 2 else 1e-9 * max(1.0, abs(value))
-            return (value + step, math.inf) if side > 0 else (-math.inf, value - step)
+            low, high = (value + step, math.inf) if side > 0 else (-math.inf, value - step)
+            return low, high, len(m.group())
     margin = 0.0 if precise and not number.rounded else half
-    return value - margin, value + margin
+    return value - margin, value + margin, 0
 
 
 class _Measure(NamedTuple):
@@ -223,8 +247,8 @@ def _measure(text: str, number: Number) -> _Measure:
     if number.share:
         return _Measure(ValueKind.SHARE, "", number.end)
     symbol = text[max(0, number.start - 1) : number.start]
-    if symbol in _SYMBOLS and (unit := find_unit([symbol])):
-        return _Measure(ValueKind.MONEY, unit[0].dimension, number.end)
+    if symbol in _SYMBOLS and (currency := find_unit([symbol])):
+        return _Measure(ValueKind.MONEY, currency[0].dimension, number.end)
     following = [m for m, _ in zip(_FOLLOWING.finditer(text, number.end), range(MAX_NOUN_DISTANCE), strict=False)]
     if following and following[0].start() - number.end <= 1 and (found := find_unit([m.group() for m in following])):
         unit, count = found

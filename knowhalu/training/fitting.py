@@ -21,26 +21,15 @@ from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.errors import InputError
 from knowhalu.io.fitted_files import HASHED_FILES, WEIGHTS_FILE, WEIGHTS_HASH_FIELD, weights_hash
 from knowhalu.methods.common.combine import COMBINATION_RULES, combine_probabilities, fit_theta
-from knowhalu.methods.common.judgment_model import MAX_FITTED_SEGMENTS, FeatureWeights
+from knowhalu.methods.common.judgment_model import MAX_FITTED_SEGMENTS, OPPOSING, SUPPORTING, FeatureWeights
 from knowhalu.text.sentences import words
 from knowhalu.training.examples import CharSpan
 from knowhalu.types import KnowledgeForm, Label
 
 FORMS = (KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED)
-SUPPORTING_FEATURES = frozenset(
-    """
-    joint_supported weakest_supported nearest_supported coverage_open coverage_best pairs asked_supported asked_best fresh_covered
-    entity_verbatim question_near_answer covered supported
-    """.split()
-)
-OPPOSING_FEATURES = frozenset(
-    """
-    joint_contradicted sure_contradicted negated nearest_contradicted best_contradicted numbers_missing numbers_elsewhere
-    dates_missing counts_missing names_missing negation_differs asked_contradicted absent count_absent
-    apart contradicted other_count
-    """.split()
-)
-UNWEIGHTED_FEATURES = frozenset({"on_topic", "coverage"})
+SUPPORTING_FEATURES = frozenset((*SUPPORTING, "covered", "supported"))
+OPPOSING_FEATURES = frozenset((*OPPOSING, "absent", "count_absent", "apart", "contradicted", "other_count"))
+UNWEIGHTED_FEATURES = frozenset({"on_topic"})
 """Features that a verdict reports and that have no weight."""
 THRESHOLD_GRID = tuple(float(b) for b in np.round(np.arange(0.05, 0.96, 0.05), 2))
 

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +13,9 @@ from knowhalu.io.fitted_files import check_fitted_weights
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, found_share, text_facts
-from knowhalu.text.quantities import mismatched_quantity_share, missing_date_share
 from knowhalu.text.sentences import content_words
+from knowhalu.text.values import Agreement, check_values
+from knowhalu.types import Sample
 
 MAX_LOGIT = 6.0
 CONTRADICTION_LOGIT = 1.0
@@ -26,83 +28,64 @@ def logit(p: float) -> float:
     return max(-MAX_LOGIT, min(MAX_LOGIT, math.log(p / (1 - p))))
 
 
-class VerifierScores(NamedTuple):
-    """Verifier scores of a claim: against all evidence together, and against each sentence, with its text.
+class Reading(NamedTuple):
+    """What the verifier says of a claim: by each window of a source, by sentences of several sources, and by single sentences.
 
-    `weakest` is the best support of the claim's least supported statement, `nearest` the scores of the sentence nearest in words.
+    `plain` are the scores of the windows without question or context, `windows` with it; they are equal where there is none.
     """
 
-    joint: Probabilities
-    single: tuple[Probabilities, ...]
-    sentences: tuple[str, ...]
-    weakest: float
-    nearest: Probabilities
+    windows: tuple[Probabilities, ...]
+    plain: tuple[Probabilities, ...]
+    joined: Probabilities | None
+    sentences: tuple[tuple[Probabilities, float], ...]
+    """Scores of each sentence, and its share of the claim's words."""
 
 
-FEATURES = frozenset(
-    """
-    joint_supported joint_contradicted sure_contradicted weakest_supported nearest_supported nearest_contradicted
-    best_contradicted coverage coverage_open coverage_best pairs numbers_missing numbers_elsewhere dates_missing counts_missing
-    names_missing negation_differs negated on_topic asked_supported asked_contradicted asked_best fresh_covered entity_verbatim
-    question_near_answer
-    """.split()
-)
-"""The names of all features: those of a claim, and from `asked_supported` on those of an answer."""
+def speaking_window(reading: Reading, windows: Sequence[str], names: AbstractSet[str]) -> int:
+    """Return the number of the window that supports most, of those that have most of the names that a claim is about."""
+    shares = [len(names & set(text_facts(w).content)) for w in windows]
+    speaking = [i for i, share in enumerate(shares) if share == max(shares)]
+    return max(speaking, key=lambda i: reading.windows[i].supported)
 
 
-def claim_features(claim: str, reading: VerifierScores, source: str) -> dict[str, float]:
-    """Return the features of a plain claim: verifier log-odds, and how much of the claim is in the source.
+SUPPORTING = "window_supported plain_supported sentence_supported joined_supported coverage fresh_covered values_equal".split()
+OPPOSING = "window_contradicted sure_contradicted sentence_contradicted names_missing values_differ values_missing negation_differs".split()
+FEATURES = frozenset((*SUPPORTING, *OPPOSING, "on_topic"))
+"""The names of all features; supporting ones never have a negative weight, opposing ones never a positive one."""
+MIN_RELEVANT_SHARE = 0.5
+"""The share of a claim's words that a sentence must have for its contradiction to count."""
 
-    `coverage_open` is coverage times 1 - P(contradicted): where roles are exchanged or a "not" is added, all words are covered
-    and the claim is still wrong.
-    """
-    wanted, given, covered = text_facts(claim), text_facts(source), coverage(claim, source)
-    covers = [coverage(claim, s) for s in reading.sentences] or [0.0]
-    best = max(range(len(covers)), key=covers.__getitem__)
-    near = text_facts(reading.sentences[best]) if reading.sentences else text_facts("")
-    relevant = [p.contradicted for p, c in zip(reading.single, covers, strict=False) if c >= 0.3] or [0.0]
-    present, differs = frozenset(given.content), (wanted.negations > 0) != (near.negations > 0)
+
+def judgment_features(
+    part: Sample, windows: Sequence[str], reading: Reading, source: str, names: AbstractSet[str]
+) -> dict[str, float]:
+    """Return the features of a claim on `names`; `windows` are the texts that were read, `source` is all evidence together."""
+    claim, best = part.response, speaking_window(reading, windows, names)
+    window = reading.windows[best]
+    wanted, given, here = text_facts(claim), text_facts(source), text_facts(windows[best])
+    relevant = [p.contradicted for p, share in reading.sentences if share >= MIN_RELEVANT_SHARE]
+    joined = reading.joined or window
+    known = set(content_words(part.question or ""))
+    fresh = {w for w in wanted.content if w not in known}
+    agreements = [c.agreement for c in check_values(claim, source)]
     return {
-        "joint_supported": logit(reading.joint.supported),
-        "joint_contradicted": logit(reading.joint.contradicted),
-        "sure_contradicted": max(0.0, logit(reading.joint.contradicted) - CONTRADICTION_LOGIT),
-        "weakest_supported": logit(reading.weakest),
-        "nearest_supported": logit(reading.nearest.supported),
-        "nearest_contradicted": logit(reading.nearest.contradicted),
-        "best_contradicted": logit(max(relevant)),
-        "coverage": covered,
-        "coverage_open": covered * (1 - reading.joint.contradicted),
-        "coverage_best": covers[best],
-        "pairs": len(wanted.pairs & given.pairs) / len(wanted.pairs) if wanted.pairs else covered,
-        "numbers_missing": 1 - found_share(set(given.numbers), wanted.numbers),
-        "numbers_elsewhere": float(
-            bool(wanted.numbers) and wanted.numbers <= given.numbers and not wanted.numbers <= near.numbers
-        ),
-        "dates_missing": missing_date_share(claim, source),
-        "counts_missing": mismatched_quantity_share(claim, source),
-        "names_missing": 1 - found_share(set(present), wanted.names),
-        "negation_differs": float(differs),
-        "negated": max(0.0, logit(reading.joint.contradicted)) if differs else 0.0,
+        "window_supported": logit(window.supported),
+        "window_contradicted": logit(window.contradicted),
+        "sure_contradicted": max(0.0, logit(window.contradicted) - CONTRADICTION_LOGIT),
+        "plain_supported": logit(reading.plain[best].supported),
+        "sentence_supported": logit(max((p.supported for p, _ in reading.sentences), default=0.0)),
+        "sentence_contradicted": logit(max(relevant, default=0.0)),
+        "joined_supported": logit(max(joined.supported, window.supported)),
+        "coverage": coverage(claim, source),
+        "fresh_covered": found_share(set(given.content), fresh),
+        "names_missing": 1 - found_share(set(here.content), names),
+        "values_equal": float(bool(agreements) and all(a is Agreement.EQUAL for a in agreements)),
+        "values_differ": float(Agreement.DIFFERENT in agreements),
+        "values_missing": float(None in agreements),
+        "negation_differs": float((wanted.negations > 0) != (here.negations > 0)),
     }
 
 
-def answer_features(question: str, answer: str, entity: str, asked: VerifierScores, source: str) -> dict[str, float]:
-    """Return the further features of an answer: the verifier with the question, and whether sources cover its new words."""
-    known = set(content_words(question))
-    fresh = {w for w in content_words(answer) if w not in known}
-    holding = [s for s in asked.sentences if fresh and fresh <= set(text_facts(s).content)]
-    return {
-        "asked_supported": logit(asked.joint.supported),
-        "asked_contradicted": logit(asked.joint.contradicted),
-        "asked_best": logit(max((p.supported for p in asked.single), default=0.0)),
-        "fresh_covered": found_share(set(text_facts(source).content), fresh),
-        "entity_verbatim": float(entity.lower() in source.lower()),
-        "question_near_answer": max((coverage(question, s) for s in holding), default=0.0),
-    }
-
-
-OLD_NAMES = {"stated_supported": "asked_supported", "stated_contradicted": "asked_contradicted"}
-"""Features of earlier fits, question and answer as one statement, which took these values where no statement could be made."""
 MAX_FITTED_SEGMENTS = 4
 """Segments of the longest texts that the slack was fitted on; longer texts get no more slack, so that one error still shows."""
 
@@ -130,23 +113,10 @@ class FeatureWeights:
 
 
 def _known(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights by the current names; raises ValueError for an unknown feature."""
-    found: dict[str, float] = {}
-    for name, weight in weights.items():
-        name = OLD_NAMES.get(name, name)
-        if name not in FEATURES:
-            raise ValueError(f"unknown feature {name!r}")
-        found[name] = found.get(name, 0.0) + weight
-    return found
-
-
-def has_old_features(folder: Path) -> bool:
-    """Tell whether the weights in a folder were fitted on features of `OLD_NAMES`; False where there is no such file."""
-    try:
-        text = (folder / "judgment.json").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
-    return any(f'"{name}"' in text for name in OLD_NAMES)
+    """Return the weights; raises ValueError for an unknown feature, as those of earlier versions are."""
+    if unknown := set(weights) - FEATURES:
+        raise ValueError(f"unknown feature {sorted(unknown)[0]!r}")
+    return dict(weights)
 
 
 class JudgmentModel:

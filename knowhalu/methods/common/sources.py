@@ -1,10 +1,13 @@
 """The sources of a check: those given with a sample, or passages retrieved where it has none, or too many words."""
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from knowhalu.requests import Conversation, Search, ask
-from knowhalu.text.sentences import sentences, word_count
+from knowhalu.text.blocks import read_units
+from knowhalu.text.sentences import word_count
 from knowhalu.text.triplets import extract_triplets, triplets_to_text
 from knowhalu.types import Document, KnowledgeForm, Passage, Sample
 
@@ -57,21 +60,48 @@ def given_or_retrieved_passages(
 
 
 class SourceSentence(NamedTuple):
-    """A sentence of a passage: `text == passage.text[start:end]`."""
+    """A sentence or table row of a passage: `text == passage.text[start:end]`.
+
+    `view` is the sentence as the verifier reads it: without marks, after its heading, and after the sentence before where it
+    opens with a pronoun.
+    """
 
     passage: Passage
     start: int
     end: int
     text: str
+    view: str
 
     def shaped(self, form: KnowledgeForm) -> str:
-        """Return the sentence as the verifier reads it: with its title, or as triplets."""
-        if form is KnowledgeForm.STRUCTURED:
-            return triplets_to_text(extract_triplets(self.text, self.passage.title))
+        """Return the sentence in a form of knowledge: with its title, or as triplets."""
         title = self.passage.title
-        return f"{title}: {self.text}" if title and title.lower() not in self.text.lower() else self.text
+        if form is KnowledgeForm.STRUCTURED:
+            return triplets_to_text(extract_triplets(self.view, title))
+        return f"{title}: {self.view}" if title and title.lower() not in self.view.lower() else self.view
+
+
+_REFERS_BACK = re.compile(
+    r"\W*(?:he|she|it|they|his|her|its|their|this|that|these|those|such|there|both"
+    r"|the (?:former|latter|two|same|company|film|book|song|album|team|building|ship|show|series|group|man|woman|couple|event|project|law|species))\b",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=512)
+def read_sentences(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return start, end and view of every sentence and table row of a text."""
+    views: list[tuple[int, int, str]] = []
+    before = ""
+    for unit in read_units(text):
+        if not any(c.isalnum() for c in unit.text):
+            continue
+        view = f"{before} {unit.text}" if before and _REFERS_BACK.match(unit.text) else unit.text
+        above = " ".join(part for part in (unit.heading, unit.lead) if part and part.lower() not in view.lower())
+        views.append((unit.start, unit.end, f"{above} {view}" if above else view))
+        before = unit.text
+    return tuple(views)
 
 
 def source_sentences(passages: Iterable[Passage]) -> list[SourceSentence]:
-    """Return every sentence of the passages."""
-    return [SourceSentence(p, s.start, s.end, s.text) for p in passages for s in sentences(p.text)]
+    """Return every sentence and table row of the passages."""
+    return [SourceSentence(p, a, b, p.text[a:b], view) for p in passages for a, b, view in read_sentences(p.text)]

@@ -107,11 +107,12 @@ def error_relation(
     return Relation.CONTRADICTION if any(e.relation == "contradicts" for e in evidence) else None
 
 
-def span_finding(piece: Span, place: UnsupportedSpan) -> Finding:
-    """Make the finding of unsupported words; the offsets of `place` count from the start of the segment `piece`."""
+def span_finding(response: str, offsets: Sequence[int], place: UnsupportedSpan) -> Finding:
+    """Make the finding of unsupported words of a claim; `offsets` are the places of its characters in the response."""
+    start, end = offsets[place.start], offsets[place.end - 1] + 1
     return Finding(
-        unit="words", start=piece.start + place.start, end=piece.start + place.end, text=piece.text[place.start : place.end],
-        label=Label.INCORRECT, p_supported=1 - place.probability, reason=UNSUPPORTED_WORDS,
+        unit="words", start=start, end=end, text=response[start:end], label=Label.INCORRECT,
+        p_supported=1 - place.probability, reason=UNSUPPORTED_WORDS,
     )  # fmt: skip
 
 

@@ -5,21 +5,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 from knowhalu.methods.common.combine import Thresholds
-from knowhalu.methods.common.evidence_selection import (
+from knowhalu.methods.common.evidence import (
     MAX_SENTENCES_READ,
-    GatheredEvidence,
-    document_window,
-    gather_evidence,
-    score_candidates,
-    select_candidates,
+    META_CONTEXT,
+    ReadSentence,
+    in_form,
+    joined_sentences,
+    read_sentences_of,
+    reading_of,
+    score_sentences,
+    select_sentences,
+    source_windows,
+    subject_names,
 )
-from knowhalu.methods.common.judgment_model import JudgmentModel, VerifierScores, answer_features, claim_features
+from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, judgment_features, speaking_window
 from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, general_query
 from knowhalu.text.sentences import sentences
+from knowhalu.text.values import align_values
 from knowhalu.text.wordlists import NAME_PATTERN
 from knowhalu.types import (
     Extraction,
@@ -62,14 +68,14 @@ def decide_label(supported: float, features: Mapping[str, float]) -> LabelProbab
     """Turn P(supported) into a label; INCONCLUSIVE where sources are off topic and do not contradict."""
     if supported >= 0.5:
         return LabelProbability(Label.CORRECT, supported)
-    if features["on_topic"] < MIN_ON_TOPIC and features["joint_contradicted"] < 0:
+    if features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0:
         return LabelProbability(Label.INCONCLUSIVE, 1 - features["on_topic"])
     return LabelProbability(Label.INCORRECT, 1 - supported)
 
 
 def unsupported_relation(features: Mapping[str, float]) -> Relation:
     """Return whether sources that do not support a statement contradict it, or are neutral."""
-    contradicts = features.get("joint_contradicted", 0.0) > 0 or features.get("nearest_contradicted", 0.0) > 0
+    contradicts = features.get("window_contradicted", 0.0) > 0 or features.get("sentence_contradicted", 0.0) > 0
     return Relation.CONTRADICTION if contradicts else Relation.NEUTRAL
 
 
@@ -107,12 +113,13 @@ class KnowHaluEncoder:
         """Score the passages' sentences and keep those that are decisive for the claim."""
         # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
-        return (yield from score_candidates(part, query, select_candidates(passages, query, seen), form))
+        return (yield from score_sentences(part, query, select_sentences(passages, query, seen), form))
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
-        """Judge the claim by all knowledge of one form, thoughts left out."""
-        evidence = gather_evidence(steps, form)
-        if not evidence.shaped:
+        """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
+        windows = [in_form(w.text, form) for w in source_windows(part, steps)]
+        read = read_sentences_of(steps, form)
+        if not windows or not read:
             return Judgment(
                 form=form,
                 label=Label.INCONCLUSIVE,
@@ -121,16 +128,17 @@ class KnowHaluEncoder:
                 steps=tuple(steps),
                 inconclusive_reason=missing_evidence_reason(steps),
             )
-        joint = document_window(part, steps, form) or evidence.joint
-        pairs = [EntailmentPair(joint, part.response, part.question)]
-        if part.question:
-            pairs.append(EntailmentPair(joint, part.response))
-        scores = yield from ask(Entail(tuple(pairs)))
-        features = _features(part, evidence, joint, scores)
+        reading = yield from _read(part, windows, read)
+        source = " ".join((*windows, *(r.view for r in read)))
+        features = judgment_features(part, windows, reading, source, subject_names(part, source)) | {
+            "on_topic": _on_topic(part, source)
+        }
         p = self.model.weights(_task(part), form).probability(features, of)
         (label, confidence), kind = decide_label(p, features), None
-        rationale = OFF_TOPIC_NOTE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
-        if label is Label.INCORRECT and part.question and _misses_question(scores[0], scores[1], features):
+        best = speaking_window(reading, windows, subject_names(part, source))
+        window = reading.windows[best]
+        rationale = OFF_TOPIC_NOTE if label is Label.INCONCLUSIVE else _rationale(window, features, label)
+        if label is Label.INCORRECT and part.question and _misses_question(window, reading.plain[best], features):
             kind, rationale = HallucinationKind.OFF_TARGET, OFF_TARGET_NOTE
         wrong = label is Label.INCORRECT and kind is None
         return Judgment(
@@ -147,13 +155,29 @@ class KnowHaluEncoder:
         )
 
     def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
-        """Mark unsupported words with the verifier, by the same evidence in sentences; none where the answer is off target."""
-        evidence = gather_evidence(judgment.steps, KnowledgeForm.UNSTRUCTURED)
-        if judgment.kind is HallucinationKind.OFF_TARGET or not evidence.shaped:
+        """Mark unsupported words with the verifier, by the nearest window; none where the answer is off target."""
+        windows = source_windows(part, judgment.steps)
+        if judgment.kind is HallucinationKind.OFF_TARGET or not windows:
             return ()
-        joint = document_window(part, judgment.steps, KnowledgeForm.UNSTRUCTURED) or evidence.joint
-        found = yield from ask(TagSpans((EntailmentPair(joint, part.response, part.question),)))
-        return found[0]
+        spans = yield from ask(TagSpans((EntailmentPair(windows[0].text, part.response, reading_of(part)),)))
+        return spans[0]
+
+
+def _read(part: Sample, windows: Sequence[str], read: Sequence[ReadSentence]) -> Conversation[Reading]:
+    """Ask the verifier about the windows, with question or context and without, and about sentences of several sources."""
+    asked, claim, joined = reading_of(part), part.response, joined_sentences(part, read)
+    claims = [align_values(claim, w) for w in windows]
+    pairs = [EntailmentPair(w, c, asked) for w, c in zip(windows, claims, strict=True)]
+    pairs += [EntailmentPair(w, c) for w, c in zip(windows, claims, strict=True) if asked]
+    pairs += [EntailmentPair(joined, align_values(claim, joined), asked)] if joined else []
+    scores = yield from ask(Entail(tuple(pairs)))
+    count = len(windows)
+    return Reading(
+        windows=tuple(scores[:count]),
+        plain=tuple(scores[count : 2 * count] if asked else scores[:count]),
+        joined=scores[-1] if joined else None,
+        sentences=tuple((r.scores, r.relevance) for r in read),
+    )
 
 
 def _task(sample: Sample) -> str:
@@ -162,7 +186,7 @@ def _task(sample: Sample) -> str:
 
 def _misses_question(asked: Probabilities, plain: Probabilities, features: dict[str, float]) -> bool:
     """Tell whether the sources support the statement with all of its details, but not as an answer to the question."""
-    missing = features["numbers_missing"] + features["numbers_elsewhere"] + features["names_missing"]
+    missing = features["values_differ"] + features["values_missing"] + features["names_missing"]
     covered = features["fresh_covered"] == 1 and missing == 0
     return covered and plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
 
@@ -179,26 +203,12 @@ def _on_topic(part: Sample, evidence: str) -> float:
     return (share + len(names & set(text_facts(evidence).content)) / len(names)) / 2
 
 
-def _features(part: Sample, evidence: GatheredEvidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
-    """Compute the features: verifier scores and comparisons of words."""
-    source = " ".join((*evidence.texts, joint))
-    asked = VerifierScores(scores[0], evidence.scores, evidence.texts, evidence.weakest, evidence.nearest)
-    plain = asked._replace(joint=scores[-1])
-    found = claim_features(part.response, plain, source) | {"on_topic": _on_topic(part, " ".join((*evidence.shaped, joint)))}
-    if not part.question:
-        return found
-    entity = extract_entity(part.question, part.response).entity or part.response
-    return found | answer_features(part.question, part.response, entity, asked, source)
-
-
 def _next_clause(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
-    """Query the sentences of a claim one after the other."""
-    clauses = sentences(part.response)
-    if len(steps) >= len(clauses):
+    """Query the claim, with the sentence that it refers back to."""
+    if steps:
         return None
-    clause = clauses[len(steps)].text
-    thought = f"Check statement {len(steps) + 1} of {len(clauses)}."
-    return thought, Query(specific=clause, general=general_query(clause))
+    claim = f"{part.meta.get(META_CONTEXT, '')} {part.response}".strip()
+    return "Check the statement.", Query(specific=claim, general=general_query(part.response))
 
 
 def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
@@ -238,8 +248,10 @@ def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -
     faults = []
     if joint.contradicted > max(joint.supported, joint.neutral):
         faults.append(f"the evidence contradicts it (P {joint.contradicted:.2f})")
-    if features["numbers_missing"] > 0:
-        faults.append("a number is not in the evidence")
+    if features["values_differ"] > 0:
+        faults.append("the evidence has another value")
+    elif features["values_missing"] > 0:
+        faults.append("a value is not in the evidence")
     if features["names_missing"] > 0:
         faults.append("a name is not in the evidence")
     if not faults:

@@ -4,10 +4,11 @@ The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), in
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
+from knowhalu.methods.common.evidence import META_CONTEXT
 from knowhalu.methods.common.sources import retrieve_passages
 from knowhalu.methods.common.verdict import (
     combine_segments,
@@ -20,8 +21,9 @@ from knowhalu.methods.common.verdict import (
 )
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.requests import Conversation, UnsupportedSpan
-from knowhalu.results import Segment, Verdict
-from knowhalu.text.sentences import Span, segments
+from knowhalu.results import Segment, SkippedSpan, Verdict
+from knowhalu.text.claims import NoClaim, find_claims
+from knowhalu.text.sentences import Span, segments, word_count
 from knowhalu.types import Extraction, HallucinationKind, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 
@@ -52,6 +54,18 @@ class KnowHaluReasoner(Protocol):
         """Return the words of a segment judged INCORRECT that the knowledge does not support; empty where this is unknown."""
 
 
+MAX_FRAGMENT_WORDS = 4
+"""A part of a longer answer of at most so many words is read with the question, like an answer of one part."""
+
+
+class _Part(NamedTuple):
+    """A part of a response: its place, the sample that asks about it alone, and the place of every character of its claim."""
+
+    span: Span
+    sample: Sample
+    offsets: tuple[int, ...]
+
+
 class KnowHalu:
     """Check answers, summaries, RAG responses and claims by the KnowHalu method."""
 
@@ -62,26 +76,49 @@ class KnowHalu:
 
     def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
-        if not any(c.isalnum() for c in sample.response):
-            return nothing_to_check_verdict(sample, self.name)
+        parts, skipped = self._split(sample)
+        if not parts:
+            return nothing_to_check_verdict(sample, self.name).model_copy(update={"skipped": skipped})
         extraction = None
-        if sample.question and self.options.off_target:
+        if sample.question and self.options.off_target and len(parts) == 1:
             extraction = yield from self.reasoner.extract(sample.question, sample.response)
             if extraction.refusal or extraction.is_none:
                 return _without_facts(sample, extraction, self.name)
-        parts = segments(sample.response, self.options.segment_words)
-        found = []
-        for span in parts:
-            found.append((yield from self._segment(sample, span, len(parts))))
-        return combine_segments(sample, found, self.name, extraction=extraction, probability=text_probability(found))
+        segments = []
+        for part in parts:
+            segments.append((yield from self._segment(sample, part, len(parts))))
+        verdict = combine_segments(sample, segments, self.name, extraction=extraction, probability=text_probability(segments))
+        return verdict.model_copy(update={"skipped": skipped})
 
-    def _segment(self, sample: Sample, span: Span, of: int) -> Conversation[Segment]:
+    def _split(self, sample: Sample) -> tuple[list["_Part"], tuple[SkippedSpan, ...]]:
+        """Split a response into its claims, or into segments of words; what claims nothing is skipped, with the reason."""
+        text = sample.response
+        if self.options.segmentation == "words":
+            spans = segments(text, self.options.segment_words) if any(c.isalnum() for c in text) else []
+            return [_Part(s, sample.model_copy(update={"response": s.text}), tuple(range(s.start, s.end))) for s in spans], ()
+        claims = find_claims(text)
+        checked = [c for c in claims if c.no_claim is None]
+        skipped = tuple(
+            SkippedSpan(start=c.start, end=c.end, text=text[c.start : c.end], reason=c.no_claim.value)
+            for c in claims
+            if c.no_claim is not None and c.no_claim is not NoClaim.EMPTY
+        )
+        parts = []
+        for c in checked:
+            keeps = len(checked) == 1 or word_count(c.text) <= MAX_FRAGMENT_WORDS
+            update: dict[str, Any] = {"response": c.text, "question": sample.question if keeps else None}
+            if c.context and not (keeps and sample.question):
+                update["meta"] = {**sample.meta, META_CONTEXT: c.context}
+            parts.append(_Part(Span(c.start, c.end, text[c.start : c.end]), sample.model_copy(update=update), c.offsets))
+        return parts, skipped
+
+    def _segment(self, sample: Sample, piece: "_Part", of: int) -> Conversation[Segment]:
         """Judge one segment by the base form, and by the other where the first is not confident (Algorithm 1)."""
-        part = sample.model_copy(update={"response": span.text})
+        span, part = piece.span, piece.sample
         base_form, options = self.options.base_form, self.options
         other_form = KnowledgeForm.STRUCTURED if base_form is KnowledgeForm.UNSTRUCTURED else KnowledgeForm.UNSTRUCTURED
         base = yield from self._judge_by(base_form, part, of)
-        calibrated = self.reasoner.thresholds(sample)
+        calibrated = self.reasoner.thresholds(part)
         limits = Thresholds(
             calibrated.delta1 if options.delta1 is None else options.delta1,
             calibrated.delta2 if options.delta2 is None else options.delta2,
@@ -102,7 +139,7 @@ class KnowHalu:
             relation=error_relation(label, final, evidence=evidence),
             base=base,
             supplement=supplement,
-            findings=tuple(span_finding(span, place) for place in doubted),
+            findings=tuple(span_finding(sample.response, piece.offsets, place) for place in doubted),
             evidence=evidence,
         )
 

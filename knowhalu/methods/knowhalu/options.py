@@ -26,4 +26,7 @@ class KnowHaluOptions(Record):
     passages: int | None = Field(
         None, ge=1, le=100, description="passages retrieved per query; unset: 2 from an index, 3 from documents"
     )
+    segmentation: Literal["claims", "words"] = Field(
+        "claims", description="parts that are judged one by one: sentences, list items and table rows, or segments of words"
+    )
     segment_words: int = Field(30, ge=5, le=200, description="maximal number of words in a segment of the response")

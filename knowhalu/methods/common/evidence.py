@@ -1,0 +1,254 @@
+"""Evidence of a claim for the verifier: single sentences, a window of each source, and sentences of several sources together.
+
+Everything is chosen by the words of claim and question, never by what the verifier says, so that what sounds decisive cannot
+crowd out what settles the claim. Only retrieved sentences and their neighbours are considered, so that text elsewhere in a
+document does not change the choice.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple
+
+from knowhalu.methods.common.sources import SourceSentence, source_sentences
+from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
+from knowhalu.text.blocks import read_units
+from knowhalu.text.overlap import coverage
+from knowhalu.text.sentences import content_words, sentences, split_long_sentences, word_count
+from knowhalu.text.triplets import extract_triplets, triplets_to_text
+from knowhalu.text.values import align_values
+from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Quote, Sample, Step, Triplet
+
+META_CONTEXT = "context"
+"""Key of a sample's `meta` for the sentence that its response refers back to."""
+MAX_SENTENCES_READ, MAX_SENTENCES_KEPT = 8, 6
+"""Sentences read for one query, and kept of it."""
+MAX_WINDOW_WORDS, MAX_WINDOWS = 130, 3
+"""Words of a window, and windows of a claim."""
+MIN_SUPPORT = 0.5
+"""Minimum support for a sentence without any of the claim's words to count as knowledge."""
+BLANK_SENTENCE = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
+"""A sentence without content, such as "N/A"."""
+
+
+def reading_of(part: Sample) -> str | None:
+    """Return what the verifier reads with a claim: its question, or the sentence that it refers back to."""
+    return part.question or part.meta.get(META_CONTEXT) or None
+
+
+def wanted_words(part: Sample) -> frozenset[str]:
+    """Return the content words of a claim and of its question or context."""
+    return frozenset(content_words(f"{reading_of(part) or ''} {part.response}"))
+
+
+_CAPITALISED = re.compile(r"(?<![\w’'-])[^\W\d_a-z][\w’'-]+")  # noqa: RUF001
+
+
+def subject_names(part: Sample, source: str) -> frozenset[str]:
+    """Return the names in a claim and its question, as content words.
+
+    The first word of a sentence is one where the source, too, has it with a capital only.
+    """
+    names: set[str] = set()
+    for text in (part.question or "", part.response):
+        starts = {s.start for s in sentences(text)}
+        for m in _CAPITALISED.finditer(text):
+            word = m.group()
+            opens = m.start() in starts and (word not in source or re.search(rf"\b{re.escape(word.lower())}\b", source))
+            if not opens:
+                names.update(content_words(word))
+    return frozenset(names)
+
+
+def select_sentences(
+    passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = MAX_SENTENCES_READ
+) -> list[SourceSentence]:
+    """Choose the sentences that share most words with a query, in the order of the sources, without those already read."""
+    unread = [
+        s for s in source_sentences(passages) if (s.passage.id, s.start) not in read and not BLANK_SENTENCE.fullmatch(s.text)
+    ]
+    if len(unread) <= limit:
+        return unread
+    wanted = f"{query.specific} {query.general}"
+    ranked = sorted(
+        range(len(unread)), key=lambda i: (-coverage(wanted, unread[i].view) - 0.5 * coverage(unread[i].view, wanted), i)
+    )
+    return [unread[i] for i in sorted(ranked[:limit])]
+
+
+def score_sentences(part: Sample, query: Query, places: Sequence[SourceSentence], form: KnowledgeForm) -> Conversation[Knowledge]:
+    """Score sentences against the claim, and keep the nearest ones and the most decisive ones as knowledge."""
+    if not places:
+        return Knowledge(form=form)
+    asked, claim = reading_of(part), part.response
+    scores = yield from ask(Entail(tuple(EntailmentPair(s.shaped(form), align_values(claim, s.view), asked) for s in places)))
+    relevance = [max(coverage(part.question or claim, s.view), coverage(claim, s.view)) for s in places]
+    weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
+    nearest = sorted(range(len(places)), key=lambda i: -relevance[i])[: MAX_SENTENCES_KEPT // 2]
+    decisive = [i for i in sorted(range(len(places)), key=lambda i: -weight[i]) if i not in nearest]
+    kept = sorted([*nearest, *decisive[: MAX_SENTENCES_KEPT - len(nearest)]])
+    quotes = tuple(
+        Quote(
+            passage=places[i].passage.id, text=places[i].text, start=places[i].start, end=places[i].end,
+            supported=scores[i].supported, contradicted=scores[i].contradicted, relevance=relevance[i],
+        )
+        for i in kept
+    )  # fmt: skip
+    triplets: tuple[Triplet, ...] = ()
+    if form is KnowledgeForm.STRUCTURED:
+        triplets = tuple(t for n, i in enumerate(kept) for t in extract_triplets(places[i].view, places[i].passage.title, n))
+    known = Knowledge(form=form, quotes=quotes, triplets=triplets)
+    if not any(relevance[i] > 0 or scores[i].supported >= MIN_SUPPORT for i in kept):
+        return known
+    best = sorted(sorted(range(len(kept)), key=lambda n: -weight[kept[n]])[:2])
+    statements = [str(t) for t in triplets if t.quote in best] or [quotes[n].text for n in best]
+    return known.model_copy(update={"text": " ".join(statements)})
+
+
+class WindowPart(NamedTuple):
+    """A unit of a text without marks: its place, its words, and the number of its paragraph."""
+
+    start: int
+    end: int
+    text: str
+    size: int
+    content: frozenset[str]
+    paragraph: int
+
+
+@lru_cache(maxsize=64)
+def window_parts(text: str) -> tuple[WindowPart, ...]:
+    """Return the units of a text; those of more words than a window are split."""
+    parts: list[WindowPart] = []
+    for unit in read_units(text):
+        pieces = [(0, len(unit.text))]
+        if word_count(unit.text) > MAX_WINDOW_WORDS:
+            pieces = [(p.start, p.end) for p in split_long_sentences(unit.text, MAX_WINDOW_WORDS)]
+        for a, b in pieces:
+            start, end = unit.place(a, b)
+            piece = unit.text[a:b]
+            parts.append(WindowPart(start, end, piece, word_count(piece), frozenset(content_words(piece)), unit.paragraph))
+    return tuple(parts)
+
+
+class Window(NamedTuple):
+    """Parts of one source that stand together: their text with its title, and how many of the wanted words it has."""
+
+    source: str
+    text: str
+    shared: int
+    size: int
+
+
+def _window(source: str, title: str, text: str, found: Sequence[tuple[int, int]], wanted: AbstractSet[str]) -> Window | None:
+    parts = window_parts(text)
+    near = {i for i, p in enumerate(parts) if any(a < p.end and p.start < b for a, b in found)}
+    run = _densest_run(parts, wanted, near)
+    if run is None:
+        return None
+    first, last, shared = run
+    first, last = _extend_run(parts, first, last)
+    body = " ".join(p.text for p in parts[first : last + 1])
+    body = f"{title}: {body}" if title and title.lower() not in body.lower() else body
+    return Window(source, body, shared, sum(p.size for p in parts[first : last + 1]))
+
+
+def _densest_run(parts: Sequence[WindowPart], wanted: AbstractSet[str], near: AbstractSet[int]) -> tuple[int, int, int] | None:
+    """Return the shortest run of at most a window's words that shares most words, the first of equals, and how many.
+
+    A run contains at least one of the parts `near` and stays in paragraphs that have one; None where none shares a word.
+    """
+    best: tuple[int, int, int] | None = None
+    best_key = (0, 0)
+    paragraphs = {parts[i].paragraph for i in near}
+    shared = [p.content & wanted for p in parts]
+    for first in range(len(parts)):
+        seen: set[str] = set()
+        size, touches = 0, False
+        for last in range(first, len(parts) if shared[first] or first in near else first):
+            size += parts[last].size
+            if (size > MAX_WINDOW_WORDS and last > first) or parts[last].paragraph not in paragraphs:
+                break
+            seen |= shared[last]
+            touches = touches or last in near
+            if touches and seen and (best is None or (len(seen), -size) > best_key):
+                best, best_key = (first, last, len(seen)), (len(seen), -size)
+    return best
+
+
+def _extend_run(parts: Sequence[WindowPart], first: int, last: int) -> tuple[int, int]:
+    """Extend a run by its neighbours, before and after in turn, within a window's words and their paragraphs."""
+    size, grows = sum(p.size for p in parts[first : last + 1]), True
+    while grows:
+        grows = False
+        for i, edge in ((first - 1, first), (last + 1, last)):
+            if 0 <= i < len(parts) and parts[i].paragraph == parts[edge].paragraph and size + parts[i].size <= MAX_WINDOW_WORDS:
+                first, last, size, grows = min(first, i), max(last, i), size + parts[i].size, True
+    return first, last
+
+
+def source_windows(part: Sample, steps: Sequence[Step]) -> list[Window]:
+    """Return the windows of the sources nearest to a claim, at most one of each source, the nearest first."""
+    wanted, windows = wanted_words(part), list[Window | None]()
+    places = list({p.id: p for s in steps for p in s.passages}.values())
+    for number, document in enumerate(part.documents, 1):
+        found = [(p.start, p.end) for p in places if _is_from_document(p, document, number)]
+        windows.append(_window(document.id or str(number), document.title, document.text, found, wanted) if found else None)
+    for p in places:
+        if not any(_is_from_document(p, d, n) for n, d in enumerate(part.documents, 1)):
+            windows.append(_window(p.id, p.title, p.text, [(0, len(p.text))], wanted))
+    kept = [w for w in windows if w is not None]
+    return sorted(kept, key=lambda w: (-w.shared, w.size))[:MAX_WINDOWS]
+
+
+def _is_from_document(passage: Passage, document: Document, number: int) -> bool:
+    """Tell whether a passage comes from a document; its id alone is ambiguous where several documents share one."""
+    is_named = passage.document == (document.id or f"document-{number}")
+    return is_named and document.text[passage.start : passage.end] == passage.text
+
+
+def in_form(text: str, form: KnowledgeForm, title: str = "") -> str:
+    """Return a window in a form of knowledge: as it is, or as triplets."""
+    if form is KnowledgeForm.UNSTRUCTURED:
+        return text
+    return triplets_to_text([t for s in sentences(text) for t in extract_triplets(s.text, title)])
+
+
+class ReadSentence(NamedTuple):
+    """A quoted sentence as the verifier read it, its passage, its probabilities and its share of the claim's words."""
+
+    passage: str
+    view: str
+    scores: Probabilities
+    relevance: float
+
+
+def read_sentences_of(steps: Sequence[Step], form: KnowledgeForm) -> list[ReadSentence]:
+    """Return the quotes of all steps, each once, in the order of retrieval."""
+    kept: dict[tuple[str, int], ReadSentence] = {}
+    for step in steps:
+        views = {(s.passage.id, s.start): s for s in source_sentences(step.passages)}
+        for q in step.knowledge.quotes:
+            scores = Probabilities(q.supported, q.contradicted, max(0.0, 1 - q.supported - q.contradicted))
+            known, place = kept.get((q.passage, q.start)), views.get((q.passage, q.start))
+            if known is None or scores.supported > known.scores.supported:
+                view = place.shaped(form) if place else q.text
+                kept[q.passage, q.start] = ReadSentence(q.passage, view, scores, q.relevance)
+    return list(kept.values())
+
+
+def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
+    """Join the sentences of several sources that add wanted words, those that add most first; None where one source suffices."""
+    missing, chosen, room = set(wanted_words(part)), list[int](), MAX_WINDOW_WORDS
+    content = [set(content_words(r.view)) for r in read]
+    while missing:
+        best = max((i for i in range(len(read)) if i not in chosen), key=lambda i: len(content[i] & missing), default=None)
+        if best is None or not content[best] & missing or word_count(read[best].view) > room:
+            break
+        chosen.append(best)
+        missing -= content[best]
+        room -= word_count(read[best].view)
+    if len({read[i].passage for i in chosen}) < 2:
+        return None
+    return " ".join(read[i].view for i in sorted(chosen))
