@@ -17,6 +17,7 @@ class InconclusiveReason(StrEnum):
     UNSURE = "unsure"
     FORMS_DISAGREE = "forms_disagree"
     NOTHING_TO_CHECK = "nothing_to_check"
+    LANGUAGE = "language"
 
     @property
     def description(self) -> str:
@@ -53,6 +54,10 @@ _REASONS: Mapping[InconclusiveReason, tuple[str, str]] = {
     InconclusiveReason.NOTHING_TO_CHECK: (
         "the text makes no claim that can be checked",
         "If the text states facts, write them as whole sentences and check it again.",
+    ),
+    InconclusiveReason.LANGUAGE: (
+        "the text or its sources are not in English",
+        "Translate them, or use a verifier or a language model that reads the language.",
     ),
 }
 

@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from itertools import zip_longest
 from typing import NamedTuple
 
 from knowhalu.text.blocks import Unit, UnitKind, read_units
@@ -9,8 +10,8 @@ from knowhalu.text.questions import declines_to_answer
 from knowhalu.text.sentences import content_words
 
 _PRONOUN = re.compile(
-    r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|such|here|there|then|the (?:former|latter)|"
-    r"both|one|ones|the same|another|others)\b",
+    r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|such|here|there|then"
+    r"|the (?:former|latter)|both|one|ones|the same|another|others)\b",
     re.IGNORECASE,
 )
 _GREETING = (
@@ -97,11 +98,11 @@ class Claim(NamedTuple):
 def find_claims(text: str) -> list[Claim]:
     """Split a text into claims and parts that claim nothing, in its order."""
     claims: list[Claim] = []
-    before = ""
-    for unit in read_units(text):
+    before, units = "", read_units(text)
+    for unit, after in zip_longest(units, units[1:]):
         skipped = _lead_length(unit.text)
         stripped, offsets = unit.text[skipped:], unit.offsets[skipped:]
-        reason = _no_claim(unit, stripped)
+        reason = _no_claim(unit, stripped) or _introduces(unit, after)
         context = "" if reason else _context(unit, stripped, before)
         start = offsets[0] if offsets else unit.start
         claims.append(Claim(start, unit.end, stripped, offsets, unit.kind, context, reason))
@@ -126,6 +127,12 @@ def _no_claim(unit: Unit, text: str) -> NoClaim | None:
     return None
 
 
+def _introduces(unit: Unit, after: Unit | None) -> NoClaim | None:
+    """Tell whether a sentence that ends in a colon only introduces the list, table or code below it."""
+    below = after is not None and after.lead == unit.text
+    return NoClaim.ANNOUNCEMENT if below and unit.kind is UnitKind.SENTENCE else None
+
+
 def _lead_length(text: str) -> int:
     """Return the number of characters of a unit's lead-ins, of which several may follow one another."""
     at = 0
@@ -139,7 +146,7 @@ def _lead_length(text: str) -> int:
 def _context(unit: Unit, text: str, before: str) -> str:
     """Return what a claim needs to be understood: what introduces its list, its heading, or the sentence before a pronoun."""
     if unit.lead or unit.kind in (UnitKind.LIST_ITEM, UnitKind.TABLE_ROW):
-        return " ".join(part for part in (unit.heading, unit.lead) if part)
+        return " ".join(part for part in (unit.heading, unit.lead) if len(content_words(part)) > 1)
     if _PRONOUN.search(text.split(",")[0]) and before:
         return before
     return ""

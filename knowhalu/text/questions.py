@@ -78,6 +78,25 @@ def _offers_options(text: str) -> bool:
     return bool(found) and found[-1].group(1).lower() not in _NO_OPTIONS
 
 
+_NAMES_A_KIND = re.compile(
+    r"\bwhich\b|\bwhat (?!is\b|are\b|was\b|were\b|does\b|do\b|did\b|can\b|could\b|should\b|would\b|will\b|has\b|have\b|about\b"
+    r"|if\b|happens\b|happened\b|makes\b|made\b|causes\b|caused\b|kind of advice\b)\w+",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(rf"\?\W*$|^\W*(?:{'|'.join((*QUESTION_WORDS, *AUXILIARIES))})\b", re.IGNORECASE)
+
+
+def is_checkable(question: str) -> bool:
+    """Tell whether rules can see if an answer gives what is asked for: who, when, where, how many, which, or yes or no.
+
+    Requests, definitions, reasons, advice and open questions are none of these.
+    """
+    if not _QUESTION.search(question.strip()):
+        return False
+    kind = expected_answer_type(question)
+    return bool(_NAMES_A_KIND.search(question)) if kind is AnswerType.THING else kind is not AnswerType.REASON
+
+
 def choice_options(question: str) -> list[str]:
     """Return the content words next to the last "or" of a choice question, those of either option joined."""
     left, _, right = _last_sentence(question).rstrip("?").rpartition(" or ")

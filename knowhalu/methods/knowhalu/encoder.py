@@ -22,8 +22,9 @@ from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, judgm
 from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan, ask
+from knowhalu.text.language import is_foreign
 from knowhalu.text.overlap import coverage, text_facts
-from knowhalu.text.questions import AnswerType, general_query
+from knowhalu.text.questions import AnswerType, general_query, is_checkable
 from knowhalu.text.sentences import sentences
 from knowhalu.text.values import align_values
 from knowhalu.text.wordlists import NAME_PATTERN
@@ -44,6 +45,8 @@ from knowhalu.types import (
 
 OFF_TOPIC_NOTE = "the sources do not cover the topic"
 OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question"
+LANGUAGE_NOTE = "the verifier reads English only"
+NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
 """Minimum shares of a question's (or a claim's) words and names that sources must have to be on its topic.
@@ -94,6 +97,8 @@ class KnowHaluEncoder:
     def extract(self, question: str, answer: str) -> Conversation[Extraction]:
         """Extract what the question asks for from the answer: by rules, then by the verifier, without a source."""
         found = extract_entity(question, answer)
+        if not found.refusal and (not is_checkable(question) or is_foreign(question) or is_foreign(answer)):
+            return found.model_copy(update={"entity": answer, "reason": NOT_CHECKABLE_NOTE})
         if self.model.evades is None or found.refusal or found.is_none or found.asked_for in RULE_CHECKED_TYPES:
             return found
         scores = yield from ask(Entail((EntailmentPair("", answer, question),)))
@@ -119,15 +124,10 @@ class KnowHaluEncoder:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
         windows = [in_form(w.text, form) for w in source_windows(part, steps)]
         read = read_sentences_of(steps, form)
+        if is_foreign(part.response) or any(map(is_foreign, windows[:1])):
+            return _inconclusive(form, steps, LANGUAGE_NOTE, InconclusiveReason.LANGUAGE)
         if not windows or not read:
-            return Judgment(
-                form=form,
-                label=Label.INCONCLUSIVE,
-                confidence=1.0,
-                rationale=NO_EVIDENCE,
-                steps=tuple(steps),
-                inconclusive_reason=missing_evidence_reason(steps),
-            )
+            return _inconclusive(form, steps, NO_EVIDENCE, missing_evidence_reason(steps))
         reading = yield from _read(part, windows, read)
         source = " ".join((*windows, *(r.view for r in read)))
         features = judgment_features(part, windows, reading, source, subject_names(part, source)) | {
@@ -161,6 +161,12 @@ class KnowHaluEncoder:
             return ()
         spans = yield from ask(TagSpans((EntailmentPair(windows[0].text, part.response, reading_of(part)),)))
         return spans[0]
+
+
+def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, reason: InconclusiveReason) -> Judgment:
+    return Judgment(
+        form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=rationale, steps=tuple(steps), inconclusive_reason=reason
+    )
 
 
 def _read(part: Sample, windows: Sequence[str], read: Sequence[ReadSentence]) -> Conversation[Reading]:

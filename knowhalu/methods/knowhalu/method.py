@@ -24,7 +24,19 @@ from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.text.claims import NoClaim, find_claims
 from knowhalu.text.sentences import Span, segments, word_count
-from knowhalu.types import Extraction, HallucinationKind, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
+from knowhalu.types import (
+    Extraction,
+    HallucinationKind,
+    InconclusiveReason,
+    Judgment,
+    Knowledge,
+    KnowledgeForm,
+    Label,
+    Passage,
+    Query,
+    Sample,
+    Step,
+)
 
 
 class KnowHaluReasoner(Protocol):
@@ -54,6 +66,7 @@ class KnowHaluReasoner(Protocol):
         """Return the words of a segment judged INCORRECT that the knowledge does not support; empty where this is unknown."""
 
 
+REFUSAL_NOTE = "the answer declines to answer"
 MAX_FRAGMENT_WORDS = 4
 """A part of a longer answer of at most so many words is read with the question, like an answer of one part."""
 
@@ -78,7 +91,7 @@ class KnowHalu:
         """Check one sample."""
         parts, skipped = self._split(sample)
         if not parts:
-            return nothing_to_check_verdict(sample, self.name).model_copy(update={"skipped": skipped})
+            return _no_claims(sample, skipped, self.name)
         extraction = None
         if sample.question and self.options.off_target and len(parts) == 1:
             extraction = yield from self.reasoner.extract(sample.question, sample.response)
@@ -128,7 +141,9 @@ class KnowHalu:
             supplement = yield from self._judge_by(other_form, part, of)
             final = aggregate_judgments(base, supplement, limits)
         doubted = (yield from self.reasoner.unsupported_spans(part, final)) if final.label is Label.INCORRECT else ()
-        label, evidence = resolve_inconclusive(final.label, sample.task), evidence_for(span, final)
+        unreadable = final.inconclusive_reason is InconclusiveReason.LANGUAGE
+        label = final.label if unreadable else resolve_inconclusive(final.label, sample.task)
+        evidence = evidence_for(span, final)
         return Segment(
             start=span.start,
             end=span.end,
@@ -162,6 +177,15 @@ class KnowHalu:
         k = self.options.passages or (3 if part.documents else 2)
         queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
         return (yield from retrieve_passages(part, queries, k))
+
+
+def _no_claims(sample: Sample, skipped: tuple[SkippedSpan, ...], method: str) -> Verdict:
+    """Decide a text that claims nothing: a refusal is no hallucination, anything else leaves nothing to check."""
+    verdict = nothing_to_check_verdict(sample, method)
+    if any(s.reason == NoClaim.REFUSAL for s in skipped):
+        told = {"label": Label.CORRECT, "hallucinated": False, "probability": 0.05, "reason": REFUSAL_NOTE}
+        verdict = verdict.model_copy(update={**told, "inconclusive_reason": None})
+    return verdict.model_copy(update={"skipped": skipped})
 
 
 def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdict:
