@@ -56,6 +56,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--long", type=float, default=0.0, help="share of the premises to fill up to between 320 and 512 tokens")
     parser.add_argument("--rank", type=int, default=32, help="rank of the stored change against the base (0: none)")
     parser.add_argument("--continue-from", type=Path, metavar="FILE", help="change.safetensors of a run on another machine")
+    parser.add_argument(
+        "--weights-from", type=Path, metavar="FILE", help="change.safetensors whose weights a new run begins with"
+    )
     parser.add_argument("--checkpoints", type=float, default=5.0, help="minutes between checkpoints")
     parser.add_argument("--changes", type=float, default=20.0, help="minutes between stored changes")
     parser.add_argument("--snapshots", type=float, default=0.0, help="million tokens between models for the learning curve")
@@ -134,7 +137,8 @@ def main() -> None:
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     rank = 0 if args.layers else args.rank  # the change of an encoder that was cut cannot be merged with its base
     base = args.base or packaged_minilm_folder()
-    trainer = Trainer(base, args.data, args.out, settings_of(args), leakage, rank=rank, continue_from=args.continue_from)
+    starts = {"continue_from": args.continue_from, "weights_from": args.weights_from}
+    trainer = Trainer(base, args.data, args.out, settings_of(args), leakage, rank=rank, **starts)
     report = reporter(trainer, args.snapshots)
     model = trainer.run(report, every=60 * args.checkpoints, changes=60 * args.changes)
     finish(trainer, model, HeldOutRows(args.data, args.leave_out))

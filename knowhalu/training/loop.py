@@ -152,12 +152,12 @@ class Trainer:
 
     `checkpoint.safetensors` holds its whole state, from which it resumes exactly. With a `rank`, `change.safetensors` holds the
     difference of the weights from the base and the position in the data; `continue_from` names such a file, from which another
-    machine continues.
+    machine continues, `weights_from` one whose weights a new run with other data or settings begins with.
     """
 
     def __init__(
         self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None, *,
-        rank: int = 0, continue_from: Path | None = None,
+        rank: int = 0, continue_from: Path | None = None, weights_from: Path | None = None,
     ) -> None:  # fmt: skip
         self.base, self.rank, self.data, self.folder = base, rank, data, folder
         self.settings, self.leakage, self.recipes = settings, leakage, settings.recipes
@@ -180,8 +180,12 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)
         self.progress = TrainProgress()
         folder.mkdir(parents=True, exist_ok=True)
-        if not self._resume() and continue_from is not None:
+        if self._resume():
+            return
+        if continue_from is not None:
             self._continue_from(continue_from)
+        elif weights_from is not None:
+            self.model.load_state_dict(merge(base, weights_from).state_dict())
 
     def run(self, report: Callable[[TrainProgress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds and a change every `changes` seconds."""

@@ -28,6 +28,8 @@ from knowhalu.training.examples import (
     written_claim,
 )
 from knowhalu.training.questions import detail_example, evasion_example
+from knowhalu.training.scenarios import scenario_example
+from knowhalu.training.subjects import exchanged_subject_example, followed_sentence_example
 
 ExampleMaker = Callable[[TrainingRow, TrainingRow, random.Random], TrainingExample]
 
@@ -55,6 +57,9 @@ CLAIMS_FILE, ANSWERS_FILE, INFERENCE_FILE, INVENTED_FILE, PASSAGES_FILE, PLAIN_F
     f"written/{kind}.train.jsonl.gz"
     for kind in ("claims", "answers", "inference", "invented", "passages", "plain", "passage_answers")
 )
+CONVERSATIONS_FILE, TEXTS_FILE, REPLIES_FILE = (
+    f"written/scenarios_{kind}.train.jsonl.gz" for kind in ("conversations", "texts", "answers")
+)
 SYNTHETIC_PAIRS_FILE, MODEL_PAIRS_FILE = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
 WICE_TOKENS_FILE, WIKIPEDIA_FILE = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
 SCIFACT_FILE, SQUAD_FILE = (f"retrieval/{name}_retrieval.corpus.jsonl.gz" for name in ("scifact", "squad_sentence"))
@@ -64,30 +69,35 @@ OWN_DATA = Path(__file__).parent.parent.parent / "data"
 """The sets that were written for this project, in its repository."""
 _OWN_LICENCE = "Apache-2.0 (written for this project)"
 RECIPES = (
-    Recipe("MNLI (TaxiNLI's 10k)", MIX_FILE, ("nli_mnli10k_taxinli",), labelled_example, 0.04, "C-UDA 1.0"),
+    Recipe("MNLI (TaxiNLI's 10k)", MIX_FILE, ("nli_mnli10k_taxinli",), labelled_example, 0.03, "C-UDA 1.0"),
     Recipe("SNLI, counterfactually revised", MIX_FILE, ("nli_cad_snli",), labelled_example, 0.03, "Apache-2.0"),
     Recipe("Breaking NLI", MIX_FILE, ("nli_breaking",), labelled_example, 0.01, "CC BY-SA 4.0"),
-    Recipe("FEVER dev claims", MIX_FILE, ("fever_dev_claims",), fever_example, 0.04, "CC BY-SA 3.0"),
+    Recipe("FEVER dev claims", MIX_FILE, ("fever_dev_claims",), fever_example, 0.03, "CC BY-SA 3.0"),
     Recipe("Fool Me Twice", MIX_FILE, ("fm2",), fever_example, 0.02, "Apache-2.0 / CC BY-SA"),
-    Recipe("FIB summaries, edited", SYNTHETIC_PAIRS_FILE, (), summary_example, 0.04, "CC BY 4.0"),
+    Recipe("FIB summaries, edited", SYNTHETIC_PAIRS_FILE, (), summary_example, 0.03, "CC BY 4.0"),
     Recipe("FIB summaries, by models", MODEL_PAIRS_FILE, ("xsum",), summary_example, 0.01, "CC BY 4.0"),
     Recipe("FIB documents, own sentences", SYNTHETIC_PAIRS_FILE, (), own_sentence_example, 0.02, "CC BY 4.0"),
-    Recipe("Wikipedia, own sentences", WIKIPEDIA_FILE, (), own_sentence_example, 0.03, "CC BY-SA 4.0"),
+    Recipe("Wikipedia, own sentences", WIKIPEDIA_FILE, (), own_sentence_example, 0.02, "CC BY-SA 4.0"),
     Recipe("Wikipedia, questions on details", WIKIPEDIA_FILE, (), detail_example, 0.02, "CC BY-SA 4.0"),
     Recipe("Wikipedia, questions answered or evaded", WIKIPEDIA_FILE, (), evasion_example, 0.02, "CC BY-SA 4.0"),
     Recipe("WiCE", MIX_FILE, ("wice_claim_oracle",), labelled_example, 0.02, "CC BY-SA / ODC-BY"),
     Recipe("WiCE, unsupported tokens", WICE_TOKENS_FILE, (), wice_claim, 0.01, "CC BY-SA / ODC-BY"),
     Recipe("SciFact train", MIX_FILE, ("scifact",), labelled_example, 0.02, "CC BY 4.0 / ODC-By"),
     Recipe("BEGIN dev", MIX_FILE, ("begin",), labelled_example, 0.01, "CC BY 4.0 / CDLA"),
-    Recipe("written claims", CLAIMS_FILE, (), written_claim, 0.08, _OWN_LICENCE),
-    Recipe("written inference", INFERENCE_FILE, (), written_claim, 0.05, _OWN_LICENCE),
-    Recipe("written claims on real passages", PASSAGES_FILE, (), passage_claim, 0.16, _OWN_LICENCE, texts=TEXT_FILES),
-    Recipe("written plain claims on real passages", PLAIN_FILE, (), passage_claim, 0.22, _OWN_LICENCE, texts=TEXT_FILES),
-    Recipe("written plain claims on invented passages", INVENTED_FILE, (), passage_claim, 0.05, _OWN_LICENCE),
+    Recipe("written claims", CLAIMS_FILE, (), written_claim, 0.06, _OWN_LICENCE),
+    Recipe("written inference", INFERENCE_FILE, (), written_claim, 0.04, _OWN_LICENCE),
+    Recipe("written claims on real passages", PASSAGES_FILE, (), passage_claim, 0.11, _OWN_LICENCE, texts=TEXT_FILES),
+    Recipe("written plain claims on real passages", PLAIN_FILE, (), passage_claim, 0.16, _OWN_LICENCE, texts=TEXT_FILES),
+    Recipe("written plain claims on invented passages", INVENTED_FILE, (), passage_claim, 0.03, _OWN_LICENCE),
     Recipe("written answers on real passages", PASSAGE_ANSWERS_FILE, (), passage_answer, 0.04, _OWN_LICENCE, texts=TEXT_FILES),
     Recipe("written claims, own sentences", CLAIMS_FILE, (), own_sentence_example, 0.01, _OWN_LICENCE),
     Recipe("written answers", ANSWERS_FILE, (), written_answer, 0.03, _OWN_LICENCE),
     Recipe("written answers, delivered or evaded", ANSWERS_FILE, (), delivery_example, 0.02, _OWN_LICENCE),
+    Recipe("Wikipedia, sentences after another", WIKIPEDIA_FILE, (), followed_sentence_example, 0.02, "CC BY-SA 4.0"),
+    Recipe("Wikipedia, exchanged subjects", WIKIPEDIA_FILE, (), exchanged_subject_example, 0.02, "CC BY-SA 4.0"),
+    Recipe("written conversations", CONVERSATIONS_FILE, (), scenario_example, 0.05, _OWN_LICENCE),
+    Recipe("written texts with slots", TEXTS_FILE, (), scenario_example, 0.06, _OWN_LICENCE),
+    Recipe("written answers with slots", REPLIES_FILE, (), scenario_example, 0.06, _OWN_LICENCE),
 )
 UNLICENSED_RECIPES = (
     Recipe("Linguist in the loop", "train/nli_ling_in_loop.jsonl.gz", (), labelled_example, 0.5, "none stated"),

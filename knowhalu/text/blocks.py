@@ -1,0 +1,221 @@
+"""Read a text as people mean it: blocks, sentences and table rows without marks of layout and citation, with exact offsets.
+
+Assistants write Markdown, number their sources and wrap what they say in courtesies. Every unit keeps the characters that it was
+read from, so that whatever is found in it can be marked in the text as it was given.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from knowhalu.text.sentences import MAX_CACHED_CHARS, sentences
+
+
+class UnitKind(StrEnum):
+    """What a unit of a text is."""
+
+    SENTENCE = "sentence"
+    LIST_ITEM = "list item"
+    TABLE_ROW = "table row"
+    HEADING = "heading"
+    CODE = "code"
+
+
+class Unit(NamedTuple):
+    """A sentence, list item, table row, heading or line of code; `heading` and `lead` are what stands above it.
+
+    `text` is without marks; `offsets[i]` is the place of its character i in the whole text. The text of a table row is
+    "header: cell; header: cell", of which all characters have the place of their cell.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: UnitKind
+    offsets: tuple[int, ...]
+    heading: str = ""
+    lead: str = ""
+    paragraph: int = 0
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return where characters `start` to `end` of the unit's text are in the whole text."""
+        return (self.offsets[start], self.offsets[end - 1] + 1) if end > start else (self.start, self.start)
+
+
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
+_BULLET = re.compile(r"\s*(?:[-*+•‣◦–]|\(?\d{1,2}[.)]|\(?[a-z][.)](?=\s+\S{2}))\s+(?:\[[ xX]\]\s+)?")  # noqa: RUF001
+_QUOTE = re.compile(r"\s*(?:>\s?)+")
+_RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$")
+_TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_MARKS = re.compile(
+    r"""
+      \s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|\^\w+|citation\ needed|sources?
+          |(?:doc|document|passage|source|ref)\.?\s?\#?\d{1,3})\](?!\()
+    | \s?【[^】\n]{1,40}】
+    | (?<=[.,;:!?)\w])(?<![kcmd]m)(?<!\bm)[⁰¹²³⁴-⁹]+(?!\w)
+    | \s?\((?:sources?|refs?|references?|see)[:\s]\s?(?:doc(?:ument)?|passage|context|source|\[?\d)[^()\n]{0,40}\)
+    | !?\[(?=[^\[\]\n]+\]\([^()\s]+\)) | (?<=[^\[\]\n])\]\([^()\s]+\)
+    | </?[a-zA-Z][^<>\n]{0,80}>
+    | \*\*|__|~~|`+ | (?<![\w*])[*_](?=[^\s*_]) | (?<=[^\s*_])[*_](?![\w*])
+    """,
+    re.VERBOSE,
+)  # noqa: RUF001
+
+
+@lru_cache(maxsize=1024)
+def _cached_units(text: str) -> tuple[Unit, ...]:
+    return tuple(_read(text))
+
+
+def read_units(text: str) -> tuple[Unit, ...]:
+    """Read a text as units, in its order."""
+    return _cached_units(text) if len(text) <= MAX_CACHED_CHARS else tuple(_read(text))
+
+
+class _Line(NamedTuple):
+    start: int
+    text: str
+
+
+def _lines(text: str) -> list[_Line]:
+    lines, at = [], 0
+    for line in text.split("\n"):
+        lines.append(_Line(at, line))
+        at += len(line) + 1
+    return lines
+
+
+def _read(text: str) -> Iterator[Unit]:
+    heading, lead, paragraph = "", "", 0
+    for block in _blocks(_lines(text)):
+        units = list(_units(text, block))
+        if not units:
+            paragraph += 1
+            lead = lead if lead.endswith(":") else ""
+            continue
+        last = units[-1]
+        if last.kind is UnitKind.HEADING:
+            heading, lead, paragraph = last.text, "", paragraph + 1
+            yield last._replace(paragraph=paragraph)
+            continue
+        for unit in units:
+            introduced = unit.kind is not UnitKind.SENTENCE
+            yield unit._replace(heading=heading, lead=lead if introduced else "", paragraph=paragraph)
+        if last.kind is UnitKind.SENTENCE:
+            lead = last.text if last.text.endswith(":") else ""
+
+
+class _Block(NamedTuple):
+    """Lines that belong together; `kind` is None for an empty line or a rule."""
+
+    kind: UnitKind | None
+    lines: Sequence[_Line]
+
+
+def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
+    at = 0
+    while at < len(lines):
+        kind, end = _kind_at(lines, at), at + 1
+        if kind is UnitKind.CODE:
+            while end < len(lines) and not _FENCE.match(lines[end].text):
+                end += 1
+            yield _Block(kind, lines[at + 1 : end])
+            end += 1
+        elif kind is UnitKind.TABLE_ROW:
+            while end < len(lines) and "|" in lines[end].text:
+                end += 1
+            yield _Block(kind, lines[at:end])
+        else:
+            while kind in (UnitKind.SENTENCE, UnitKind.LIST_ITEM) and end < len(lines) and _continues(lines[end].text, kind):
+                end += 1
+            yield _Block(kind, lines[at:end])
+        at = end
+
+
+def _kind_at(lines: Sequence[_Line], at: int) -> UnitKind | None:
+    line, below = lines[at].text, lines[at + 1].text if at + 1 < len(lines) else ""
+    if _FENCE.match(line):
+        return UnitKind.CODE
+    if "|" in line and "|" in below and _TABLE_RULE.match(below):
+        return UnitKind.TABLE_ROW
+    if not line.strip() or _RULE.match(line):
+        return None
+    if _HEADING.match(line):
+        return UnitKind.HEADING
+    return UnitKind.LIST_ITEM if _BULLET.match(line) else UnitKind.SENTENCE
+
+
+def _units(text: str, block: _Block) -> Iterator[Unit]:
+    """Yield the units of a block; an empty line has none."""
+    if block.kind is UnitKind.CODE:
+        yield from (_plain(row, UnitKind.CODE) for row in block.lines if row.text.strip())
+    elif block.kind is UnitKind.TABLE_ROW:
+        yield from _table(block.lines[0], block.lines[2:])
+    elif block.kind is not None:
+        first, last = block.lines[0], block.lines[-1]
+        m = _HEADING.match(first.text) or _BULLET.match(first.text) or _QUOTE.match(first.text)
+        yield from _sentences(text, first.start + (m.end() if m else 0), last.start + len(last.text), block.kind)
+
+
+def _continues(line: str, kind: UnitKind | None) -> bool:
+    """Tell whether a line goes on with the paragraph or the list item before it."""
+    if not line.strip() or _FENCE.match(line) or _HEADING.match(line) or _BULLET.match(line) or _RULE.match(line):
+        return False
+    return kind is not UnitKind.LIST_ITEM or line[:1].isspace()
+
+
+def _plain(line: _Line, kind: UnitKind) -> Unit:
+    text = line.text.strip()
+    start = line.start + line.text.index(text)
+    return Unit(start, start + len(text), text, kind, tuple(range(start, start + len(text))))
+
+
+def strip_marks(text: str, start: int, end: int) -> tuple[str, list[int]]:
+    """Return a stretch of a text without marks, white space as single spaces, and the place of every character left."""
+    gone = {i for m in _MARKS.finditer(text, start, end) for i in range(m.start(), m.end())}
+    kept: list[int] = []
+    for i in range(start, end):
+        if i not in gone and not (text[i].isspace() and (not kept or text[kept[-1]].isspace())):
+            kept.append(i)
+    while kept and text[kept[-1]].isspace():
+        kept.pop()
+    return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
+
+
+def _sentences(text: str, start: int, end: int, kind: UnitKind) -> Iterator[Unit]:
+    clean, places = strip_marks(text, start, end)
+    pieces = sentences(clean) if kind is not UnitKind.HEADING else []
+    spans: Sequence[tuple[int, int]] = [(p.start, p.end) for p in pieces] or ([(0, len(clean))] if clean else [])
+    for a, b in spans:
+        yield Unit(places[a], places[b - 1] + 1, clean[a:b], kind, tuple(places[a:b]))
+
+
+def _cells(line: _Line) -> list[tuple[str, list[int]]]:
+    cells, at = [], line.start
+    padded = " " * line.start + line.text
+    for cell in line.text.split("|"):
+        cells.append(strip_marks(padded, at, at + len(cell)))
+        at += len(cell) + 1
+    if cells and not cells[0][0] and line.text.lstrip().startswith("|"):
+        cells = cells[1:]
+    return cells[:-1] if cells and not cells[-1][0] and line.text.rstrip().endswith("|") else cells
+
+
+def _table(header: _Line, rows: Sequence[_Line]) -> Iterator[Unit]:
+    """Yield each row as "header: cell; header: cell", empty cells left out."""
+    names = [name for name, _ in _cells(header)]
+    for row in rows:
+        pieces: list[str] = []
+        places: list[int] = []
+        for i, (cell, at) in enumerate(_cells(row)):
+            if not cell:
+                continue
+            name = names[i] if i < len(names) else ""
+            put = f"{'; ' if pieces else ''}{name}{': ' if name else ''}"
+            pieces += [put, cell]
+            places += [at[0]] * len(put) + at
+        if pieces:
+            yield Unit(places[0], places[-1] + 1, "".join(pieces), UnitKind.TABLE_ROW, tuple(places))
