@@ -52,7 +52,8 @@ _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$")
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _MARKS = re.compile(
     r"""
-      \s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|\^\w+|citation\ needed|source[s]?|(?:doc|document|passage|source|ref)\.?\s?\#?\d{1,3})\](?!\()
+      \s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|\^\w+|citation\ needed|sources?
+          |(?:doc|document|passage|source|ref)\.?\s?\#?\d{1,3})\](?!\()
     | \s?【[^】\n]{1,40}】
     | (?<=[.,;:!?)\w])(?<![kcmd]m)(?<!\bm)[⁰¹²³⁴-⁹]+(?!\w)
     | \s?\((?:sources?|refs?|references?|see)[:\s]\s?(?:doc(?:ument)?|passage|context|source|\[?\d)[^()\n]{0,40}\)
@@ -88,45 +89,78 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _read(text: str) -> Iterator[Unit]:
-    lines, at, paragraph, heading, lead = _lines(text), 0, 0, "", ""
+    heading, lead, paragraph = "", "", 0
+    for block in _blocks(_lines(text)):
+        units = list(_units(text, block))
+        if not units:
+            paragraph += 1
+            lead = lead if lead.endswith(":") else ""
+            continue
+        last = units[-1]
+        if last.kind is UnitKind.HEADING:
+            heading, lead, paragraph = last.text, "", paragraph + 1
+            yield last._replace(paragraph=paragraph)
+            continue
+        for unit in units:
+            introduced = unit.kind is not UnitKind.SENTENCE
+            yield unit._replace(heading=heading, lead=lead if introduced else "", paragraph=paragraph)
+        if last.kind is UnitKind.SENTENCE:
+            lead = last.text if last.text.endswith(":") else ""
+
+
+class _Block(NamedTuple):
+    """Lines that belong together; `kind` is None for an empty line or a rule."""
+
+    kind: UnitKind | None
+    lines: Sequence[_Line]
+
+
+def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
+    at = 0
     while at < len(lines):
-        line = lines[at].text
-        end = at + 1
-        units: list[Unit] = []
-        if _FENCE.match(line):
+        kind, end = _kind_at(lines, at), at + 1
+        if kind is UnitKind.CODE:
             while end < len(lines) and not _FENCE.match(lines[end].text):
                 end += 1
-            units = [_plain(row, UnitKind.CODE) for row in lines[at + 1 : end] if row.text.strip()]
+            yield _Block(kind, lines[at + 1 : end])
             end += 1
-        elif "|" in line and end < len(lines) and _TABLE_RULE.match(lines[end].text) and "|" in lines[end].text:
+        elif kind is UnitKind.TABLE_ROW:
             while end < len(lines) and "|" in lines[end].text:
                 end += 1
-            units = list(_table(lines[at], lines[at + 2 : end]))
-        elif not line.strip() or _RULE.match(line):
-            paragraph += 1
-            if not line.strip() and units == [] and at and not _BULLET.match(lines[at - 1].text):
-                lead = lead if lead.endswith(":") else ""
-        elif m := _HEADING.match(line):
-            units = list(_sentences(text, lines[at].start + m.end(), lines[at].start + len(line), UnitKind.HEADING))
-            heading, lead = (units[0].text if units else ""), ""
-            paragraph += 1
+            yield _Block(kind, lines[at:end])
         else:
-            m = _BULLET.match(line) or _QUOTE.match(line)
-            kind = UnitKind.LIST_ITEM if _BULLET.match(line) else UnitKind.SENTENCE
-            while end < len(lines) and _continues(lines[end].text, kind):
+            while kind in (UnitKind.SENTENCE, UnitKind.LIST_ITEM) and end < len(lines) and _continues(lines[end].text, kind):
                 end += 1
-            start = lines[at].start + (m.end() if m else 0)
-            units = list(_sentences(text, start, lines[end - 1].start + len(lines[end - 1].text), kind))
-        for unit in units:
-            above = heading if unit.kind is not UnitKind.HEADING else ""
-            introduced = lead if unit.kind in (UnitKind.LIST_ITEM, UnitKind.TABLE_ROW, UnitKind.CODE) else ""
-            yield unit._replace(heading=above, lead=introduced, paragraph=paragraph)
-        if units and units[-1].kind is UnitKind.SENTENCE:
-            lead = units[-1].text if units[-1].text.endswith(":") else ""
+            yield _Block(kind, lines[at:end])
         at = end
 
 
-def _continues(line: str, kind: UnitKind) -> bool:
+def _kind_at(lines: Sequence[_Line], at: int) -> UnitKind | None:
+    line, below = lines[at].text, lines[at + 1].text if at + 1 < len(lines) else ""
+    if _FENCE.match(line):
+        return UnitKind.CODE
+    if "|" in line and "|" in below and _TABLE_RULE.match(below):
+        return UnitKind.TABLE_ROW
+    if not line.strip() or _RULE.match(line):
+        return None
+    if _HEADING.match(line):
+        return UnitKind.HEADING
+    return UnitKind.LIST_ITEM if _BULLET.match(line) else UnitKind.SENTENCE
+
+
+def _units(text: str, block: _Block) -> Iterator[Unit]:
+    """Yield the units of a block; an empty line has none."""
+    if block.kind is UnitKind.CODE:
+        yield from (_plain(row, UnitKind.CODE) for row in block.lines if row.text.strip())
+    elif block.kind is UnitKind.TABLE_ROW:
+        yield from _table(block.lines[0], block.lines[2:])
+    elif block.kind is not None:
+        first, last = block.lines[0], block.lines[-1]
+        m = _HEADING.match(first.text) or _BULLET.match(first.text) or _QUOTE.match(first.text)
+        yield from _sentences(text, first.start + (m.end() if m else 0), last.start + len(last.text), block.kind)
+
+
+def _continues(line: str, kind: UnitKind | None) -> bool:
     """Tell whether a line goes on with the paragraph or the list item before it."""
     if not line.strip() or _FENCE.match(line) or _HEADING.match(line) or _BULLET.match(line) or _RULE.match(line):
         return False

@@ -6,9 +6,8 @@
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from knowhalu.errors import InputError
 from knowhalu.text.blocks import read_units
 from knowhalu.training.data_files import TrainingRow
 from knowhalu.training.examples import TARGETS, TrainingExample
@@ -72,44 +71,3 @@ def fill(template: str, values: Mapping[str, SlotValue], rng: random.Random) -> 
         return text[:1].upper() + text[1:] if opens else text
 
     return SLOT.sub(put, template)
-
-
-def check_scenario(row: TrainingRow, place: str) -> None:
-    """Validate a scenario; raises InputError that names its place and what is wrong."""
-    slots = row.get("slots", {})
-    for name, pool in slots.items():
-        if isinstance(pool, str) and pool not in POOLS:
-            raise InputError(f"{place}: slot {name!r}: there is no pool {pool!r}; the pools are: {', '.join(sorted(POOLS))}")
-        if not isinstance(pool, str) and len(set(pool)) < 3:
-            raise InputError(f"{place}: slot {name!r} needs three different values or more")
-    texts = [row["text"], *(c["text"] for c in row["claims"])]
-    texts += [c[key] for c in row["claims"] for key in ("question", "before") if c.get(key)]
-    for text in texts:
-        _check_slots(text, slots, place)
-    labels = [c["label"] for c in row["claims"]]
-    if unknown := set(labels) - {"supported", "contradicted", "neutral"}:
-        raise InputError(f"{place}: unknown label {sorted(unknown)[0]!r}")
-    if labels.count("supported") * 2 < len(labels) * 0.7 or labels.count("supported") * 2 > len(labels) * 1.3:
-        raise InputError(f"{place}: {labels.count('supported')} of {len(labels)} claims are supported; about half should be")
-    if len({(c["text"], c.get("question"), c.get("before")) for c in row["claims"]}) < len(labels):
-        raise InputError(f"{place}: a claim occurs twice")
-
-
-def _check_slots(text: str, slots: Mapping[str, object], place: str) -> None:
-    rest = SLOT.sub("", text)
-    if "{" in rest or "}" in rest:
-        raise InputError(f"{place}: a brace that is not a slot in {text!r}")
-    for m in SLOT.finditer(text):
-        if m[1] not in slots:
-            raise InputError(f"{place}: {text!r} uses the slot {m[1]!r}, which is not defined")
-        if m[2] and (slots[m[1]] not in ("person", "full_name") or m[2].lower() not in ("he", "him", "his", "himself")):
-            raise InputError(f"{place}: {m.group()!r}: pronouns are he, him, his and himself, of a person")
-
-
-def length_gap(rows: Sequence[TrainingRow]) -> float:
-    """Return by how many words supported claims are longer than the others, on average; a cue where it is far from 0."""
-    sizes: dict[bool, list[int]] = {True: [], False: []}
-    for row in rows:
-        for c in row["claims"]:
-            sizes[c["label"] == "supported"].append(len(c["text"].split()))
-    return sum(sizes[True]) / len(sizes[True]) - sum(sizes[False]) / len(sizes[False])

@@ -126,6 +126,14 @@ def test_a_continued_run_that_is_killed_ends_with_the_same_weights(mpnet, data, 
     assert all(torch.equal(found[k], whole[k]) for k in whole)
 
 
+def test_a_new_run_begins_with_the_weights_of_a_change_and_with_its_own_data(mpnet, data, tmp_path, stopped):
+    change, _ = stopped
+    other = Trainer(mpnet, data, tmp_path / "new", replace(LONG, seed=6, tokens=80_000), weights_from=change)
+    continued = Trainer(mpnet, data, tmp_path / "old", LONG, continue_from=change)
+    assert (other.progress.step, other.progress.tokens) == (0, 0)
+    assert all(torch.equal(v, continued.model.state_dict()[k]) for k, v in other.model.state_dict().items())
+
+
 def test_a_change_of_another_run_or_without_its_record_is_refused(mpnet, data, tmp_path, stopped):
     change, whole = stopped
     with pytest.raises(ResumeError, match="with settings"):
@@ -173,7 +181,8 @@ def test_other_data_another_base_and_another_leakage_check_refuse_the_checkpoint
 def test_a_file_of_the_same_size_and_another_mixture_refuse_the_checkpoint(base, data, tmp_path, monkeypatch):
     Trainer(base, data, tmp_path / "run", SETTINGS).save()
     with monkeypatch.context() as patch:
-        patch.setattr("knowhalu.training.loop.choose_recipes", lambda **_: RECIPES[:-1])
+        fewer = tuple(r for r in RECIPES if r.name != "written answers, delivered or evaded")  # another recipe has the file
+        patch.setattr("knowhalu.training.loop.choose_recipes", lambda **_: fewer)
         with pytest.raises(ResumeError, match="another mixture of recipes"):
             Trainer(base, data, tmp_path / "run", SETTINGS)
     other = shutil.copytree(data, tmp_path / "other")
