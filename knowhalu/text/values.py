@@ -7,7 +7,7 @@ precise than its source, and differs where the two do not meet.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -109,6 +109,27 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
             if place not in best or order.index(agreement) < order.index(best[place].agreement):
                 best[place] = ValueCheck(value, other if agreement else None, agreement)
     return tuple(best.values())
+
+
+def has_value_of_another(claim: str, sentences: Sequence[str]) -> bool:
+    """Tell whether a claim has a value of another thing: its nearest sentence has another value, and only a farther one has the same.
+
+    Sentences are the nearer the more of the claim's other words they have; a sentence as near with the same value settles it.
+    """
+    values = check_values(claim, " ".join(sentences))
+    for value in (c.value for c in values if c.agreement is Agreement.EQUAL):
+        rest = set(content_words(claim[: value.start] + claim[value.end :]))
+        same, other = 0.0, 0.0
+        for sentence in sentences:
+            share = len(rest & set(content_words(sentence))) / max(1, len(rest))
+            agreements = {compare_values(value, v) for v in find_values(sentence)}
+            if agreements & {Agreement.EQUAL, Agreement.OPEN}:
+                same = max(same, share)
+            elif Agreement.DIFFERENT in agreements:
+                other = max(other, share)
+        if other > same:
+            return True
+    return False
 
 
 def align_values(claim: str, source: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from knowhalu.methods.common.combine import Thresholds
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, found_share, text_facts
 from knowhalu.text.sentences import content_words
-from knowhalu.text.values import Agreement, check_values
+from knowhalu.text.values import Agreement, check_values, has_value_of_another
 from knowhalu.types import Sample
 
 MAX_LOGIT = 6.0
@@ -41,7 +40,7 @@ class Reading(NamedTuple):
     """Scores of each sentence, and its share of the claim's words."""
 
 
-def speaking_window(reading: Reading, windows: Sequence[str], names: AbstractSet[str]) -> int:
+def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[str]) -> int:
     """Return the number of the window that supports most, of those that have most of the names that a claim is about."""
     shares = [len(names & set(text_facts(w).content)) for w in windows]
     speaking = [i for i, share in enumerate(shares) if share == max(shares)]
@@ -49,7 +48,10 @@ def speaking_window(reading: Reading, windows: Sequence[str], names: AbstractSet
 
 
 SUPPORTING = "window_supported plain_supported sentence_supported joined_supported coverage fresh_covered values_equal".split()
-OPPOSING = "window_contradicted sure_contradicted sentence_contradicted names_missing values_differ values_missing negation_differs".split()
+OPPOSING = (
+    "window_contradicted sure_contradicted sentence_contradicted names_missing "
+    "values_differ values_missing values_elsewhere negation_differs"
+).split()
 FEATURES = frozenset((*SUPPORTING, *OPPOSING, "on_topic"))
 """The names of all features; supporting ones never have a negative weight, opposing ones never a positive one."""
 MIN_RELEVANT_SHARE = 0.5
@@ -57,9 +59,10 @@ MIN_RELEVANT_SHARE = 0.5
 
 
 def judgment_features(
-    part: Sample, windows: Sequence[str], reading: Reading, source: str, names: AbstractSet[str]
+    part: Sample, windows: Sequence[str], reading: Reading, views: Sequence[str], names: frozenset[str]
 ) -> dict[str, float]:
-    """Return the features of a claim on `names`; `windows` are the texts that were read, `source` is all evidence together."""
+    """Return the features of a claim on `names`; `windows` and `views` are the texts and the sentences that were read."""
+    source = " ".join((*windows, *views))
     claim, best = part.response, speaking_window(reading, windows, names)
     window = reading.windows[best]
     wanted, given, here = text_facts(claim), text_facts(source), text_facts(windows[best])
@@ -82,6 +85,7 @@ def judgment_features(
         "values_equal": float(bool(agreements) and all(a is Agreement.EQUAL for a in agreements)),
         "values_differ": float(Agreement.DIFFERENT in agreements),
         "values_missing": float(None in agreements),
+        "values_elsewhere": float(has_value_of_another(claim, views)),
         "negation_differs": float((wanted.negations > 0) != (here.negations > 0)),
     }
 

@@ -130,12 +130,12 @@ class KnowHaluEncoder:
             return _inconclusive(form, steps, NO_EVIDENCE, missing_evidence_reason(steps))
         reading = yield from _read(part, windows, read)
         source = " ".join((*windows, *(r.view for r in read)))
-        features = judgment_features(part, windows, reading, source, subject_names(part, source)) | {
-            "on_topic": _on_topic(part, source)
-        }
+        names = subject_names(part, source)
+        features = judgment_features(part, windows, reading, [r.view for r in read], names)
+        features["on_topic"] = _on_topic(part, source)
         p = self.model.weights(_task(part), form).probability(features, of)
         (label, confidence), kind = decide_label(p, features), None
-        best = speaking_window(reading, windows, subject_names(part, source))
+        best = speaking_window(reading, windows, names)
         window = reading.windows[best]
         rationale = OFF_TOPIC_NOTE if label is Label.INCONCLUSIVE else _rationale(window, features, label)
         if label is Label.INCORRECT and part.question and _misses_question(window, reading.plain[best], features):
