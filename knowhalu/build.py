@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import knowhalu
-from knowhalu.encoder.options import EncoderOptions, verifier_folder
+from knowhalu.encoder.models import verifier_folder
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError, hide_password
@@ -203,7 +204,7 @@ def stage_settings(settings: Settings) -> dict[str, Settings]:
 
 _RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
     "engine": True, "profile": True, "allow_fitted": True,
-    "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
+    "encoder": {"verifier", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
 }  # fmt: skip
 """Settings that do not decide a result: they concern speed and place, or name files that are hashed instead."""
