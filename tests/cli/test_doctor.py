@@ -46,6 +46,13 @@ def test_a_missing_verifier_fails_with_a_remedy(knowhalu, verifier):
     assert "train_verifier.py" in result.stdout
 
 
+def test_the_verifier_of_the_settings_is_shown(knowhalu, verifier, tmp_path):
+    assert f"verifier       small: {verifier} (" in knowhalu("doctor").stdout
+    assert f"verifier       {verifier} (" in knowhalu("doctor", "--set", f"verifier={verifier}").stdout
+    result = knowhalu("doctor", "--set", "verifier=none")
+    assert result.exit_code == 1 and "MISS verifier       none: there is no such verifier" in result.stdout
+
+
 def test_a_damaged_index_fails_only_where_the_settings_name_it(knowhalu, verifier, tmp_path):
     folder = tmp_path / "indexes" / "mine"
     folder.mkdir(parents=True)

@@ -43,3 +43,7 @@ def test_detect_with_a_served_llm_imports_no_model_library(tmp_path):
 
 def test_settings_import_no_model_library(tmp_path):
     assert heavy_modules(tmp_path, "settings") == heavy_modules(tmp_path, "methods") == []
+
+
+def test_list_of_models_imports_no_model_library(tmp_path):
+    assert heavy_modules(tmp_path, "models", "list") == heavy_modules(tmp_path, "models", "path", "small") == []
