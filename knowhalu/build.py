@@ -100,7 +100,8 @@ def _check_profile_fits(path: Path, profile: Profile, hashes: Mapping[str, str])
     for name, value in hashes.items():
         if (fitted := profile.parts.get(name, value)) != value:
             what = f"was fitted with other {name} than this run has" if name == "prompts" else f"was fitted with another {name}"
-            remedy = "Use those again, or make the profile again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
+            again = "Set that verifier again (--set verifier=NAME)" if name == "verifier" else "Use those again"
+            remedy = f"{again}, or make the profile again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
             raise SettingsError(f"{path}: {what} ({fitted}, here {value}). {remedy}")
 
 

@@ -104,7 +104,7 @@ def test_profile_of_another_verifier_is_refused(path):
     made(path, {"method": "knowhalu", "reasoner": "encoder"}, parts={"verifier": ours})
     assert build_method(load_settings(pairs=[f"profile={path}"])).name == "knowhalu"
     made(path, {"method": "knowhalu", "reasoner": "encoder"}, parts={"verifier": "0123"})
-    with pytest.raises(SettingsError, match=r"fitted with another verifier \(0123, here \w+\). Use those again, or make"):
+    with pytest.raises(SettingsError, match=r"fitted with another verifier \(0123, here \w+\). Set that verifier again"):
         build_method(load_settings(pairs=[f"profile={path}"]))
 
 

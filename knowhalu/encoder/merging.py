@@ -7,6 +7,7 @@ model, so that files fitted to the one fit the other.
 import hashlib
 import json
 import math
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -115,6 +116,8 @@ def _merge_weights(reader: _HashingReader, change: Change, target: IO[bytes]) ->
             _write(target, places[name], change.applied(name, weight))
     for name, value in heads.items():
         _write(target, places[name], value)
+    target.flush()
+    os.fsync(target.fileno())  # the folder is renamed into place afterwards
 
 
 def _read_entries(reader: _HashingReader) -> list[_Entry]:
