@@ -78,6 +78,11 @@ class _Layer(nn.Module):
         return out
 
 
+def _embedding(count: int, size: int) -> nn.Embedding:
+    """Make embeddings without drawing them at random, for which torch would import its compiler."""
+    return nn.Embedding.from_pretrained(torch.empty(count, size), freeze=False)  # type: ignore[no-untyped-call, no-any-return]
+
+
 class _Model(nn.Module):
     """The modules, named as in the library."""
 
@@ -85,13 +90,13 @@ class _Model(nn.Module):
         super().__init__()
         size = shape.hidden_size
         self.embeddings = nn.ModuleDict({
-            "word_embeddings": nn.Embedding(shape.vocab_size, size),
-            "position_embeddings": nn.Embedding(shape.max_position_embeddings, size),
+            "word_embeddings": _embedding(shape.vocab_size, size),
+            "position_embeddings": _embedding(shape.max_position_embeddings, size),
             "LayerNorm": nn.LayerNorm(size, eps=shape.layer_norm_eps),
         })  # fmt: skip
         self.encoder = nn.ModuleDict({
             "layer": nn.ModuleList(_Layer(shape) for _ in range(shape.num_hidden_layers)),
-            "relative_attention_bias": nn.Embedding(BUCKETS, shape.num_attention_heads),
+            "relative_attention_bias": _embedding(BUCKETS, shape.num_attention_heads),
         })  # fmt: skip
 
 
