@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import knowhalu
-from knowhalu.encoder.options import EncoderOptions, verifier_folder
+from knowhalu.encoder.models import verifier_folder
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError, hide_password
@@ -99,7 +100,8 @@ def _check_profile_fits(path: Path, profile: Profile, hashes: Mapping[str, str])
     for name, value in hashes.items():
         if (fitted := profile.parts.get(name, value)) != value:
             what = f"was fitted with other {name} than this run has" if name == "prompts" else f"was fitted with another {name}"
-            remedy = "Use those again, or make the profile again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
+            again = "Set that verifier again (--set verifier=NAME)" if name == "verifier" else "Use those again"
+            remedy = f"{again}, or make the profile again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
             raise SettingsError(f"{path}: {what} ({fitted}, here {value}). {remedy}")
 
 
@@ -203,7 +205,7 @@ def stage_settings(settings: Settings) -> dict[str, Settings]:
 
 _RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
     "engine": True, "profile": True, "allow_fitted": True,
-    "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
+    "encoder": {"verifier", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
 }  # fmt: skip
 """Settings that do not decide a result: they concern speed and place, or name files that are hashed instead."""

@@ -47,7 +47,7 @@ FEW = 100
 def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
     """Run the pipeline in both forms; `whole` judges a text in one piece, and `name` labels the progress bar."""
     options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200 if whole else 30)
-    checker = Checker(Settings(encoder=EncoderOptions(folder=folder), knowhalu=options))
+    checker = Checker(Settings(encoder=EncoderOptions(verifier=str(folder)), knowhalu=options))
     rows_and_verdicts = []
     outcomes = zip(rows, checker.stream(r.sample for r in rows), strict=True)
     for row, outcome in track(outcomes, f"{len(rows):,} {name}", len(rows), console=Console(stderr=True)):

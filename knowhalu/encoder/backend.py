@@ -107,7 +107,7 @@ class EncoderBackend:
         if not (self.folder / "model.safetensors").exists():
             raise ModelError(
                 f"no verifier in {self.folder}: reinstall knowhalu, or train one with scripts/train_verifier.py "
-                "and name its folder by --set encoder.folder=FOLDER"
+                "and name its folder by --set verifier=FOLDER"
             )
         use_threads(threads)
         dtype, self.device = choose_device(precision, "auto")

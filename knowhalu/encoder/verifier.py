@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from knowhalu.encoder.adapters import PretrainedEncoder, empty_pretrained, load_pretrained
 from knowhalu.encoder.bert import Bert, BertShape, is_plain_bert, load_bert
+from knowhalu.encoder.mpnet import MPNet, is_plain_mpnet
 from knowhalu.errors import ModelError
 from knowhalu.io.fitted_files import check_fitted_weights
 from knowhalu.requests import UnsupportedSpan
@@ -121,7 +122,7 @@ class Verifier(nn.Module):
     without span labels have none.
     """
 
-    def __init__(self, encoder: Bert | PretrainedEncoder, *, marks: bool = True) -> None:
+    def __init__(self, encoder: Bert | MPNet | PretrainedEncoder, *, marks: bool = True) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = nn.Linear(2 * encoder.hidden_size, len(CLASSES))
@@ -159,11 +160,12 @@ class Verifier(nn.Module):
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype = torch.float32) -> "Verifier":
         """Load a verifier folder; raises ModelError where a file is missing or damaged."""
-        encoder = _empty(folder)
+        config = folder / "config.json"
+        encoder = MPNet(config) if is_plain_mpnet(config) else _empty(folder)
         try:
-            weights = load_file(folder / "model.safetensors")
+            weights = {name: value.to(dtype) for name, value in load_file(folder / "model.safetensors").items()}
             model = cls(encoder, marks="marker.weight" in weights)
-            model.load_state_dict(weights)
+            model.load_state_dict(weights, assign=True)  # without a copy in fp32
         except Exception as error:  # safetensors' errors share no public root
             raise ModelError(f"{folder / 'model.safetensors'}: cannot load the verifier's weights ({error})") from error
         return model.to(dtype).eval()
