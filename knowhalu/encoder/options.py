@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from knowhalu.errors import SettingsError
+from knowhalu.io.verifier_file import VerifierCard, read_external
 from knowhalu.registry import is_known, load_extension
 from knowhalu.types import Record
 
@@ -38,3 +39,9 @@ def verifier_folder(options: EncoderOptions) -> Path:
     if not isinstance(extension, str | Path):
         raise SettingsError(f"the verifier {str(folder)!r} is no path of a folder, but {extension!r}. See docs/extending.md")
     return Path(extension)
+
+
+def judge_card(options: EncoderOptions) -> VerifierCard | None:
+    """Return the card of a verifier that is a language model; None for a model that runs as encoder."""
+    external = read_external(verifier_folder(options))
+    return external.card if external is not None and external.card.kind == "llm-judge" else None
