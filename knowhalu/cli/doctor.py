@@ -20,6 +20,7 @@ from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.datasets.catalog import dataset_titles
 from knowhalu.errors import KnowHaluError, SettingsError, StageError, counted, hide_password
+from knowhalu.io.verifier_file import DOCS, ExternalVerifier, read_external
 from knowhalu.llm.options import LLMOptions
 from knowhalu.registry import KIND_NAMES, ignored_extensions
 from knowhalu.retrieval.options import RetrievalOptions
@@ -121,6 +122,12 @@ def _verifier(folder: Path | None) -> DoctorLine:
     except (ImportError, OSError) as error:
         return DoctorLine("verifier", BAD, f"its code cannot be imported ({error})")
     home = verifier_folder(EncoderOptions(folder=folder))
+    try:
+        external = read_external(home)
+    except KnowHaluError as error:
+        return DoctorLine("verifier", BAD, str(error))
+    if external is not None:
+        return _external_verifier(home, external)
     missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
     if missing:
         remedy = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
@@ -129,6 +136,19 @@ def _verifier(folder: Path | None) -> DoctorLine:
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return DoctorLine("verifier", GOOD, f"{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
+
+
+def _external_verifier(home: Path, external: ExternalVerifier) -> DoctorLine:
+    """Examine a verifier of others without loading it."""
+    card, fitted = external.card, (external.fitted / "judgment.json").is_file()
+    text = f"{home} ({card.about or card.kind}, {'with' if fitted else 'without'} a fitted judgment)"
+    if card.kind == "llm-judge":
+        return DoctorLine("verifier", GOOD, text)
+    missing = [name for name in ("config.json", "tokenizer.json") if not (external.model / name).is_file()]
+    missing += [] if any(external.model.glob("*.safetensors")) else ["model.safetensors"]
+    if missing:
+        return DoctorLine("verifier", BAD, f"{external.model}: {', '.join(missing)} missing. Copy the whole model. {DOCS}")
+    return DoctorLine("verifier", GOOD, text)
 
 
 def _embedder(name: str) -> DoctorLine:

@@ -7,6 +7,7 @@ transformers under other names of weights.
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import torch
@@ -58,8 +59,11 @@ def load_external_model(folder: Path, card: VerifierCard, dtype: torch.dtype) ->
             model = _load_by_library(transformers, folder, card)
     except ModelError:
         raise
+    except KeyError as error:
+        raise ModelError(f"{weights[0]}: the weights have another layout (there is no {error}). {DOCS}") from error
     except Exception as error:  # the library raises any exception of its parts
-        raise ModelError(f"{folder}: cannot load a verifier of the kind {card.kind!r} ({error}). {DOCS}") from error
+        why = shorten(str(error), 200, placeholder=" ...")
+        raise ModelError(f"{folder}: cannot load a verifier of the kind {card.kind!r} ({why}). {DOCS}") from error
     labels = model.config.id2label or {}
     names = tuple(str(labels[i]) for i in sorted(labels))
     return LoadedModel(model.to(dtype).eval(), _positions(model), names)

@@ -101,6 +101,11 @@ class VerifierCard(Record):
         """Return as JSON what decides the probabilities, without places of files."""
         return self.model_dump_json(exclude={"preset", "about", "model", "fitted", "threshold"})
 
+    def toml(self) -> str:
+        """Return the card as the content of a `verifier.toml`, with all fields of its preset."""
+        fields = self.model_dump(mode="json", exclude_defaults=True, exclude={"preset"})
+        return "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items())
+
 
 class ExternalVerifier(NamedTuple):
     """A verifier of others: its card, the folder of its model's files, and that of the files fitted to it."""
