@@ -83,11 +83,11 @@ def test_long_source_has_the_score_of_its_best_window(backends, name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_row_never_exceeds_the_length_of_the_model(backends, name):
-    backend, numbers = backends(name), ",".join(str(i) for i in range(1500))
+    backend, numbers = backends(name), ",".join(str(i) for i in range(800))
     pairs = [EntailmentPair(numbers, "snow"), EntailmentPair("snow", numbers), EntailmentPair(numbers, numbers, numbers)]
     rows = backend._window_rows(pairs)
     assert max(len(row.tokens.ids) for row in rows) <= backend.vocabulary.max_length
-    assert {row.pair for row in rows} == {0, 1, 2} and all(0 <= p.supported <= 1 for p in backend.score(pairs[:2]))
+    assert {row.pair for row in rows} == {0, 1, 2}
 
 
 def test_all_of_a_source_and_of_a_claim_is_read(backends):
@@ -101,7 +101,9 @@ def test_all_of_a_source_and_of_a_claim_is_read(backends):
     assert len(pieces) > 2 and "".join(letters) == text.replace(" ", "")
 
 
-@pytest.mark.parametrize(("name", "marks"), [("bert", ["[SEP]", "[CLS]"]), ("roberta", ["</s>", "<pad>"]), ("hhem", ["<pad>", "</s>"])])
+@pytest.mark.parametrize(
+    ("name", "marks"), [("bert", ["[SEP]", "[CLS]"]), ("roberta", ["</s>", "<pad>"]), ("hhem", ["<pad>", "</s>"])]
+)
 def test_name_of_a_special_token_in_a_text_stays_text(backends, name, marks):
     backend = backends(name)
     ids = {backend.vocabulary.tokenizer.token_to_id(mark) for mark in marks}
@@ -170,11 +172,11 @@ def test_minicheck_t5_compares_the_two_answer_tokens(folders, backends):
 
 
 @torch.inference_mode()
-def test_hhem_reads_the_first_position_of_its_prompt(folders, backends, tmp_path):
+def test_hhem_reads_the_first_position_of_its_prompt(folders, backends):
     from transformers import T5Config, T5ForTokenClassification
 
-    folder, prompt = folders("hhem"), "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {}\n\nHypothesis: {}"
-    ids, mask = encoded(folder, prompt.format("the snow", "white"))
+    folder, asked = folders("hhem"), "<pad> Determine if the hypothesis is true given the premise?"
+    ids, mask = encoded(folder, f"{asked}\n\nPremise: the snow\n\nHypothesis: white")
     assert ids[0, 0] == 0
     config = T5Config(vocab_size=backends("hhem").model.config.vocab_size, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2,
                       feed_forward_proj="gated-gelu", num_labels=2)  # fmt: skip

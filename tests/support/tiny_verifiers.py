@@ -138,11 +138,16 @@ def alignscore(folder):
     return card(folder, preset="alignscore")
 
 
+def two_labels(kind, **fields):
+    """Return a function that writes a classifier with two labels, and a card."""
+    return lambda folder: card(sequence_classifier(folder, kind, ("LABEL_0", "LABEL_1")), **fields)
+
+
 FAMILIES = {
     "bert": sequence_classifier,
-    "roberta": lambda f: card(sequence_classifier(f, "roberta", ("LABEL_0", "LABEL_1")), preset="minicheck-roberta"),
-    "deberta": lambda f: card(sequence_classifier(f, "deberta-v2", ("LABEL_0", "LABEL_1")), preset="minicheck-deberta", window=120),
-    "factcg": lambda f: card(sequence_classifier(f, "deberta-v2", ("LABEL_0", "LABEL_1")), preset="factcg", window=120),
+    "roberta": two_labels("roberta", preset="minicheck-roberta"),
+    "deberta": two_labels("deberta-v2", preset="minicheck-deberta", window=120),
+    "factcg": two_labels("deberta-v2", preset="factcg", window=120),
     "modernbert": lambda f: sequence_classifier(f, "modernbert"),
     "t5": minicheck_t5,
     "hhem": hhem,
