@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Fit the judgment over evidence features for a verifier, also one of others, and write judgment.json into its folder."""
+"""Fit the judgment over evidence features for a verifier, also an external one, and write judgment.json into its folder."""
 
 import argparse
 import json
@@ -148,7 +148,7 @@ def fit_all(
         weights, measured = fit_task(task, run)
         data["weights"] |= weights
         data["reliability"] |= measured
-    if read_external(folder) is None:  # a verifier of others was not trained to tell
+    if read_external(folder) is None:  # an external verifier was not trained to tell
         data["evades"] = fit_evasion(folder, deliveries)
     path.write_text(json.dumps(data))
     if summaries:

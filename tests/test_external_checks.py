@@ -1,4 +1,4 @@
-"""Checks with verifiers of others: by their own probability, by a fitted judgment, and by a judge at a server."""
+"""Checks with external verifiers: by their own probability, by a fitted judgment, and by a judge at a server."""
 
 import importlib.util
 import json

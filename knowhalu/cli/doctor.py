@@ -139,7 +139,7 @@ def _verifier(folder: Path | None) -> DoctorLine:
 
 
 def _external_verifier(home: Path, external: ExternalVerifier) -> DoctorLine:
-    """Examine a verifier of others without loading it."""
+    """Examine an external verifier without loading it."""
     card, fitted = external.card, (external.fitted / "judgment.json").is_file()
     text = f"{home} ({card.about or card.kind}, {'with' if fitted else 'without'} a fitted judgment)"
     if card.kind == "llm-judge":

@@ -122,7 +122,7 @@ def make_settings(given: SettingOptions) -> "Settings":
 
 
 def _unfitted_note(settings: "Settings") -> str:
-    """Return a line on a verifier of others that no judgment was fitted to; "" for any other verifier."""
+    """Return a line on an external verifier that no judgment was fitted to; "" for any other verifier."""
     from knowhalu.encoder.options import verifier_folder
     from knowhalu.errors import KnowHaluError
     from knowhalu.io.verifier_file import read_external

@@ -1,4 +1,4 @@
-"""Verifiers of others as backends: any sequence classifier for NLI, MiniCheck, FactCG, HHEM, AlignScore and LettuceDetect.
+"""External verifiers as backends: any sequence classifier for NLI, MiniCheck, FactCG, HHEM, AlignScore and LettuceDetect.
 
 They answer the requests that the packaged verifier answers, with its windows of long sources, batches, caches and errors.
 
@@ -27,7 +27,7 @@ NOTHING_CLAIMED = Probabilities(0.0, 0.0, 1.0)
 
 
 class ExternalBackend(EncoderBackend):
-    """Answer `Entail` and `TagSpans` requests with a verifier of others from a local folder.
+    """Answer `Entail` and `TagSpans` requests with an external verifier from a local folder.
 
     Raises ModelError where the folder is missing, damaged or of another kind.
     """

@@ -1,4 +1,4 @@
-"""Loading the model of a verifier of others from a local folder of safetensors.
+"""Loading the model of an external verifier from a local folder of safetensors.
 
 Nothing is downloaded or unpickled, and no code in a folder is run: HHEM and AlignScore are standard architectures of
 transformers under other names of weights.

@@ -1,4 +1,4 @@
-"""The texts that a verifier of others reads: its template filled in, tokenized as its library does, and cut to its length.
+"""The texts that an external verifier reads: its template filled in, tokenized as its library does, and cut to its length.
 
 The name of a special token is one in a template only: in a source, a claim or a question it stays text.
 """

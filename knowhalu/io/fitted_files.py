@@ -32,7 +32,7 @@ def _hash_contents(path: Path, _size: int, _changed: int) -> str:
 
 
 def weights_hash(folder: Path) -> str:
-    """Return the hash of a verifier's weights; with a verifier of others, also of how they are read."""
+    """Return the hash of a verifier's weights; with an external verifier, also of how they are read."""
     external = read_external(folder)
     if external is None:
         return file_hash(folder / WEIGHTS_FILE)

@@ -1,4 +1,4 @@
-"""Verifiers of others: what `verifier.toml` says about a folder, presets for published models, and what can be told without one.
+"""External verifiers: what `verifier.toml` says about a folder, presets for published models, and what can be told without one.
 
 This module reads small files only; weights are read by `knowhalu.encoder.external`.
 """
@@ -108,7 +108,7 @@ class VerifierCard(Record):
 
 
 class ExternalVerifier(NamedTuple):
-    """A verifier of others: its card, the folder of its model's files, and that of the files fitted to it."""
+    """An external verifier: its card, the folder of its model's files, and that of the files fitted to it."""
 
     card: VerifierCard
     model: Path
@@ -122,7 +122,7 @@ def presets() -> Mapping[str, dict[str, Any]]:
 
 
 def read_external(folder: Path) -> ExternalVerifier | None:
-    """Describe a folder that holds a verifier of others; None for one that `scripts/train_verifier.py` wrote.
+    """Describe a folder that holds an external verifier; None for one that `scripts/train_verifier.py` wrote.
 
     `verifier.toml` lies in the folder, or beside it with the folder's name as `model`. Without one, a folder is recognised
     where its `config.json` names a sequence classifier or HHEM. Raises ModelError where a file cannot be used.

@@ -202,7 +202,7 @@ def fit_span_threshold(parts: Mapping[str, Sequence[ClaimWords]]) -> dict[str, A
 def replace_fitted_file(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
     """Yield a copy of a verifier's folder whose file `name` holds `start`; on success, that file replaces the one in the folder.
 
-    With a verifier of others, the copy is a `verifier.toml` that names its model, and the file replaces the one in the folder of
+    With an external verifier, the copy is a `verifier.toml` that names its model, and the file replaces the one in the folder of
     its fitted files. The file then records the weights that it was fitted to. Raises InputError where the folder has no weights.
     """
     external, home = read_external(folder), fitted_folder(folder)

@@ -1,4 +1,4 @@
-"""Verifiers of others: every architecture answers as the packaged verifier does, and as its own library would read the text."""
+"""External verifiers: every architecture answers as the packaged verifier does, and as its own library would read the text."""
 
 import json
 import shutil

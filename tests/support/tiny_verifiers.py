@@ -1,4 +1,4 @@
-"""Tiny random folders of the verifiers of others, one for each architecture, with tokenizers of the same kinds."""
+"""Tiny random folders of the external verifiers, one for each architecture, with tokenizers of the same kinds."""
 
 import json
 from pathlib import Path

@@ -181,7 +181,7 @@ class JudgmentModel:
     """The weights for each task and form, and the thresholds of the aggregation, from `judgment.json`.
 
     `evades` is the probability from which an answer misses its question; None where the verifier was not trained to tell. A
-    verifier of others may have no such file: its probability is the judgment then, and `fitted` is False.
+    external verifier may have no such file: its probability is the judgment then, and `fitted` is False.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -40,7 +40,7 @@ class FactoredEncoder:
 
 
 def load_combination_calibration(folder: Path) -> CombinationCalibration:
-    """Load the thetas of a verifier, those of a model nobody fitted for a verifier of others without them; raises ModelError."""
+    """Load the thetas of a verifier, those of a model nobody fitted for an external verifier without them; raises ModelError."""
     path = fitted_folder(folder) / "factored.json"
     if read_external(folder) is not None and not path.is_file():
         return DEFAULT_CALIBRATION
