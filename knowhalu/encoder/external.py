@@ -86,6 +86,7 @@ class ExternalBackend(EncoderBackend):
     @in_one_thread
     @torch.inference_mode()
     def _compute(self, rows: list[EncodedPair], length: int) -> list[RowOutput]:
+        length = min(length, self.vocabulary.max_length)  # padding has no more positions than tokens
         ids, mask, types = (t.to(self.device) for t in self.vocabulary.batch(rows, length))
         inputs = {"input_ids": ids, "attention_mask": mask} | ({"token_type_ids": types} if self._typed else {})
         if self.card.kind == "answer-token":

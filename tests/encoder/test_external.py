@@ -90,6 +90,13 @@ def test_row_never_exceeds_the_length_of_the_model(backends, name):
     assert {row.pair for row in rows} == {0, 1, 2}
 
 
+def test_padding_stays_within_the_positions_of_the_model(tmp_path):
+    backend = open_verifier(sequence_classifier(tmp_path, max_position_embeddings=75), precision="fp32")
+    assert backend.vocabulary.max_length == 75
+    scores = backend.score([EntailmentPair("snow is white " * n, "the snow " * m) for n in range(30) for m in (1, 20, 60)])
+    assert len(scores) == 90
+
+
 def test_all_of_a_source_and_of_a_claim_is_read(backends):
     backend, text = backends("bert"), "snow " + ",".join(str(i) for i in range(400)) + " is white"
     name, (whole,) = backend.vocabulary.tokenizer.id_to_token, backend.vocabulary.pieces([text])

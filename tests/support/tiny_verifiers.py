@@ -84,9 +84,9 @@ def _write_classifier(folder, auto, kind, labels, more):
                 "position_buckets": 16, "norm_rel_ebd": "layer_norm", "share_att_key": True, **more}  # fmt: skip
     if kind == "modernbert":
         ids |= {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
-    positions = {"max_position_embeddings": 514 if kind == "roberta" else 512}
+    more = {"max_position_embeddings": 514 if kind == "roberta" else 512, **more}
     config = transformers.AutoConfig.for_model(
-        kind, vocab_size=tokenizer.get_vocab_size(), **SMALL, **positions, **ids,
+        kind, vocab_size=tokenizer.get_vocab_size(), **SMALL, **ids,
         id2label=dict(enumerate(labels)), label2id={n: i for i, n in enumerate(labels)}, **more,
     )  # fmt: skip
     return _save(getattr(transformers, auto).from_config(config), folder, tokenizer)
