@@ -126,5 +126,9 @@ def test_commands_tell_that_nothing_is_fitted(model, tmp_path):
     result = knowhalu("check", "--claim", "Mars is red.", "--knowledge", "Mars is red.", *given)
     assert "no judgment is fitted to this verifier, so its probability is the judgment" in result.stderr
     assert "fit_judgment.py" in result.stderr and "fitted" in knowhalu("doctor", *given).stdout
+    judge = knowhalu(
+        "doctor", "--set", f"encoder.folder={card(tmp_path, preset='llm-judge')}", "--set", "llm.url=http://127.0.0.1:9/v1"
+    )
+    assert judge.exit_code == 1 and "llm.url" in judge.stdout  # nothing answers there
     broken = knowhalu("doctor", "--set", f"encoder.folder={card(tmp_path, preset='minichek')}")
     assert broken.exit_code == 1 and "unknown preset 'minichek'" in broken.stdout

@@ -208,8 +208,18 @@ def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
         yield DoctorLine("method", BAD, f"its code cannot be imported ({error})")
     else:
         yield DoctorLine("method", GOOD, f"{settings.method}, with {' and '.join(sorted(reasoners - {''})) or 'rules alone'}")
-        if "llm" in reasoners:
+        if "llm" in reasoners or ("encoder" in reasoners and _has_judge(settings)):
             yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
+
+
+def _has_judge(settings: Settings) -> bool:
+    """Tell whether the verifier is a language model; False where its folder cannot be used, which its own line reports."""
+    from knowhalu.encoder.options import judge_card
+
+    try:
+        return judge_card(settings.encoder) is not None
+    except KnowHaluError:
+        return False
 
 
 def all_ignored_extensions() -> list[str]:
