@@ -78,6 +78,7 @@ def write_folder(folder: Path, architecture: Architecture) -> int:
     config = transformers.AutoConfig.for_model(architecture.kind, num_labels=architecture.outputs, **architecture.shape)
     with no_init_weights():
         model = getattr(transformers, architecture.model).from_config(config, dtype=torch.bfloat16)
+    model.tie_weights()
     with torch.inference_mode():
         for tensor in model.parameters():
             tensor.normal_(std=0.02)
