@@ -59,6 +59,14 @@ def test_other_methods_use_the_verifier_too(model, method):
     assert isinstance(outcome, Verdict), outcome
 
 
+def test_selfcheck_refuses_a_verifier_that_cannot_see_contradictions(tmp_path):
+    sample = SAMPLE.model_copy(update={"meta": {"samples": ["Mars is red.", "Mars is blue."]}})
+    with pytest.raises(ModelError, match="selfcheck counts contradictions"):
+        Checker(settings(sequence_classifier(tmp_path, labels=("entailment", "not_entailment")), "method=selfcheck")).check(
+            sample
+        )
+
+
 def fit_script():
     path = Path(__file__).parents[1] / "scripts/fit_judgment.py"
     spec = importlib.util.spec_from_file_location("fit_judgment", path)

@@ -46,11 +46,12 @@ class Judge:
         return [[self._request(view, piece, pair.question) for view in views] for piece in pieces]
 
     def _request(self, premise: str, claim: str, question: str | None) -> Generate:
-        template = self.card.with_question if question else self.card.template
+        template = str(self.card.with_question if question else self.card.template)
         values = {"premise": premise, "claim": claim, "question": question or ""}
-        prompt = _FIELD.sub(lambda m: _ROLE_MARK.sub("< ", values[m[1]]), str(template))
+        prompt = _FIELD.sub(lambda m: _ROLE_MARK.sub("< ", values[m[1]]), template)
+        fixed = min(match.start() for match in _FIELD.finditer(template))
         longest = max(map(len, self.card.answers))
-        return Generate(prompt, self.card.system, choices=self.card.answers, max_tokens=longest + 4)
+        return Generate(prompt, self.card.system, fixed=fixed, choices=self.card.answers, max_tokens=longest + 4)
 
     def combine(self, pieces: Sequence[Sequence[Completion]]) -> Probabilities:
         """Combine the replies for a pair: the best window of the source counts, and the worst piece of the claim."""

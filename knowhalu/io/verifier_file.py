@@ -183,6 +183,17 @@ def tensor_names(path: Path) -> frozenset[str]:
         return frozenset()
 
 
+def distinguishes_contradictions(folder: Path) -> bool:
+    """Tell whether the verifier of a folder has an output for contradictions; raises ModelError where its labels tell nothing."""
+    external = read_external(folder)
+    if external is None:
+        return True
+    if external.card.labels:
+        return "contradicted" in external.card.labels
+    names = _config(external.model).get("id2label") or {}
+    return "contradicted" in output_classes([str(names[i]) for i in sorted(names, key=int)], external.model / "config.json")
+
+
 def output_classes(names: Sequence[str], path: Path) -> tuple[OutputClass, ...]:
     """Return the classes of outputs by their names in config.json; raises ModelError where a name tells none."""
     found: list[OutputClass] = []
