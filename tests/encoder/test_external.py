@@ -178,6 +178,18 @@ def test_minicheck_t5_compares_the_two_answer_tokens(folders, backends):
     assert backends("t5").score([EntailmentPair("the snow", "white")])[0].supported == pytest.approx(expected, abs=1e-5)
 
 
+def test_output_embeddings_of_flan_t5_stay_its_own(copied):
+    folder = copied("t5")
+    weights, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
+    weights["lm_head.weight"] = -weights["shared.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    model = open_verifier(folder, precision="fp32").model
+    assert torch.equal(model.lm_head.weight, -model.shared.weight) and torch.equal(
+        model.shared.weight, model.encoder.embed_tokens.weight
+    )
+
+
 @torch.inference_mode()
 def test_hhem_reads_the_first_position_of_its_prompt(folders, backends):
     from transformers import T5Config, T5ForTokenClassification
