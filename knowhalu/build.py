@@ -1,21 +1,20 @@
 """Builds the engine from the settings: the method, its reasoner, and the backends. Models are imported where they are made."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import knowhalu
-from knowhalu.encoder.models import verifier_folder
-from knowhalu.encoder.options import EncoderOptions
+from knowhalu.encoder.models import judge_card, verifier_folder
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError, hide_password
-from knowhalu.io.fitted_files import HASHED_FILES, file_hash
+from knowhalu.io.fitted_files import file_hash
+from knowhalu.io.verifier_file import VerifierCard
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
 from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
-from knowhalu.methods.common.judgment_model import has_old_features
+from knowhalu.methods.common.judgment_model import verifier_hash
 from knowhalu.methods.common.protocol import Method
 from knowhalu.profiles import Profile, read_profile, settings_for_set
 from knowhalu.prompts.examples import prompt_family_hash
@@ -40,7 +39,9 @@ from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
 from knowhalu.settings import Settings
 
 if TYPE_CHECKING:
-    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
+    from knowhalu.encoder.backend import EncoderBackend
+    from knowhalu.encoder.judge import AsyncJudge, BlockingJudge
+    from knowhalu.encoder.score_cache import ScoreCache
 
 
 class BackendPool:
@@ -127,7 +128,9 @@ def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], poo
         llm, options = settings.llm, _llm_options(settings)
         models["generate"] = pool.get("llm", options, lambda: with_reply_cache(_make_llm_backend(settings), llm))
     if "encoder" in reasoners:
-        models["entail"] = pool.get("encoder", settings.encoder, lambda: _make_encoder(settings.encoder))
+        card = judge_card(settings.encoder)
+        options = (settings.encoder, _llm_options(settings) if card else None)
+        models["entail"] = pool.get("encoder", options, lambda: _make_judge(card, settings) if card else _make_encoder(settings))
     options = _retriever_options(settings)
     search = pool.get("search", (settings.retrieval, options), lambda: SearchBackend(settings.retrieval, options))
     backends = Backends(**models, search=search, batch=settings.engine.batch)
@@ -151,12 +154,27 @@ def _make_llm_backend(settings: Settings) -> Any:
     return make_extension("llms", name, *_llm_options(settings))
 
 
-def _make_encoder(options: EncoderOptions) -> "EncoderBackend | ScoreCache":
-    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
+def _make_encoder(settings: Settings) -> "EncoderBackend | ScoreCache":
+    from knowhalu.encoder.external import open_verifier
+    from knowhalu.encoder.score_cache import ScoreCache
 
-    folder = verifier_folder(options)
-    backend = EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
+    options = settings.encoder
+    backend = open_verifier(verifier_folder(options), precision=options.precision, threads=options.threads, tokens=options.tokens)
     return ScoreCache(backend, options.remember) if options.remember else backend
+
+
+def _make_judge(card: VerifierCard, settings: Settings) -> "BlockingJudge | AsyncJudge":
+    from knowhalu.encoder.judge import make_judge
+
+    if settings.llm.style == "auto":
+        settings = settings.model_copy(update={"llm": settings.llm.model_copy(update={"style": card.style})})
+    return make_judge(card, with_reply_cache(_make_llm_backend(settings), settings.llm), settings.encoder.remember)
+
+
+def _all_reasoners(settings: Settings, *, revises: bool = False) -> set[str]:
+    """Return the reasoners whose settings decide a result: with a judge as verifier, also the language model's."""
+    reasoners = reasoners_of(settings) | ({settings.reasoner} if revises else set())
+    return reasoners | ({"llm"} if "encoder" in reasoners and judge_card(settings.encoder) is not None else set())
 
 
 def _retriever_options(settings: Settings) -> Any:
@@ -215,7 +233,7 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     """Return all that decides the results of a run, without settings of speed and without the options of unused parts."""
     runs = [settings, *stage_settings(settings).values()]
     branches = {method_card(run.method).options for run in runs}
-    reasoners = reasoners_of(settings) | ({settings.reasoner} if revises else set())
+    reasoners = _all_reasoners(settings, revises=revises)
     hashes = _reasoner_hashes(settings)
     if "encoder" in reasoners:
         hashes["verifier"] = verifier_hash(verifier_folder(settings.encoder))
@@ -260,7 +278,7 @@ def llm_identity(settings: Settings, *, revises: bool = False) -> str:
 
     Raises BackendError where its server does not answer.
     """
-    if "llm" not in reasoners_of(settings) | ({settings.reasoner} if revises else set()):
+    if "llm" not in _all_reasoners(settings, revises=revises):
         return ""
     from anyio.from_thread import start_blocking_portal
 
@@ -299,14 +317,3 @@ def index_seal(settings: Settings) -> str:
     seal = read_manifest(options.index).seal
     parts = open_parts(open_stored_passages(options.index), "late") if options.mode == "late" else []
     return " ".join([seal, *(part.head.seal for part in parts)])
-
-
-def verifier_hash(folder: Path) -> str:
-    """Return one hash over the files that make a verifier.
-
-    A fit with features of older versions has another hash than it had there, as these features have other values now: neither a
-    run nor a profile of such a version may continue here.
-    """
-    hashes = [file_hash(folder / name) for name in HASHED_FILES]
-    hashes += ["other features"] * has_old_features(folder)
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]

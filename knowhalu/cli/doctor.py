@@ -21,6 +21,7 @@ from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.datasets.catalog import dataset_titles
 from knowhalu.encoder.options import EncoderOptions
 from knowhalu.errors import KnowHaluError, SettingsError, StageError, counted, hide_password
+from knowhalu.io.verifier_file import DOCS, ExternalVerifier, read_external
 from knowhalu.llm.options import LLMOptions
 from knowhalu.registry import KIND_NAMES, ignored_extensions
 from knowhalu.retrieval.options import RetrievalOptions
@@ -127,8 +128,11 @@ def _verifier(options: EncoderOptions) -> DoctorLine:
             place = base_files(model, None).place
             return DoctorLine("verifier", GOOD, f"{model.name}: is merged at its first use, from {place}, into {model.folder}")
         home = verifier_folder(options)
+        external = read_external(home)
     except KnowHaluError as error:
         return DoctorLine("verifier", BAD, str(error))
+    if external is not None:
+        return _external_verifier(home, external)
     missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
     if missing:
         remedy = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
@@ -138,6 +142,19 @@ def _verifier(options: EncoderOptions) -> DoctorLine:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     name = f"{options.verifier}: " if model is not None else ""
     return DoctorLine("verifier", GOOD, f"{name}{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
+
+
+def _external_verifier(home: Path, external: ExternalVerifier) -> DoctorLine:
+    """Examine an external verifier without loading it."""
+    card, fitted = external.card, (external.fitted / "judgment.json").is_file()
+    text = f"{home} ({card.about or card.kind}, {'with' if fitted else 'without'} a fitted judgment)"
+    if card.kind == "llm-judge":
+        return DoctorLine("verifier", GOOD, text)
+    missing = [name for name in ("config.json", "tokenizer.json") if not (external.model / name).is_file()]
+    missing += [] if any(external.model.glob("*.safetensors")) else ["model.safetensors"]
+    if missing:
+        return DoctorLine("verifier", BAD, f"{external.model}: {', '.join(missing)} missing. Copy the whole model. {DOCS}")
+    return DoctorLine("verifier", GOOD, text)
 
 
 def _embedder(name: str) -> DoctorLine:
@@ -197,8 +214,18 @@ def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
         yield DoctorLine("method", BAD, f"its code cannot be imported ({error})")
     else:
         yield DoctorLine("method", GOOD, f"{settings.method}, with {' and '.join(sorted(reasoners - {''})) or 'rules alone'}")
-        if "llm" in reasoners:
+        if "llm" in reasoners or ("encoder" in reasoners and _has_judge(settings)):
             yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
+
+
+def _has_judge(settings: Settings) -> bool:
+    """Tell whether the verifier is a language model; False where its folder cannot be used, which its own line reports."""
+    from knowhalu.encoder.models import judge_card
+
+    try:
+        return judge_card(settings.encoder) is not None
+    except KnowHaluError:
+        return False
 
 
 def all_ignored_extensions() -> list[str]:

@@ -20,6 +20,7 @@ from knowhalu.encoder.bases import KNOWN, BaseFiles, find_base, installed_base, 
 from knowhalu.encoder.options import PACKAGED_VERIFIER, EncoderOptions
 from knowhalu.errors import ModelError, SettingsError
 from knowhalu.io.fitted_files import FITTED_FILES, WEIGHTS_FILE, file_hash
+from knowhalu.io.verifier_file import VerifierCard, read_external
 from knowhalu.registry import is_known, known_names, load_extension
 
 FOLDER_VARIABLE = "KNOWHALU_MODELS"
@@ -125,6 +126,14 @@ def verifier_folder(options: EncoderOptions) -> Path:
     if not isinstance(extension, str | Path):
         raise SettingsError(f"the verifier {name!r} is no path of a folder, but {extension!r}. See docs/extending.md")
     return Path(extension)
+
+
+def judge_card(options: EncoderOptions) -> VerifierCard | None:
+    """Return the card of a verifier that is a language model; None for a model that runs as encoder."""
+    if options.verifier in MODELS:
+        return None
+    external = read_external(verifier_folder(options))
+    return external.card if external is not None and external.card.kind == "llm-judge" else None
 
 
 def ready_folder(model: KnownModel) -> Path:

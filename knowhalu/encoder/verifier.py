@@ -21,7 +21,7 @@ from knowhalu.encoder.adapters import PretrainedEncoder, empty_pretrained, load_
 from knowhalu.encoder.bert import Bert, BertShape, is_plain_bert, load_bert
 from knowhalu.encoder.mpnet import MPNet, is_plain_mpnet
 from knowhalu.errors import ModelError
-from knowhalu.io.fitted_files import check_fitted_weights
+from knowhalu.io.fitted_files import check_fitted_weights, fitted_folder
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.text.sentences import words
 
@@ -204,7 +204,7 @@ def read_span_threshold(folder: Path) -> float:
 
     Raises ModelError where the file cannot be read or was fitted to other weights.
     """
-    path = folder / "marks.json"
+    path = fitted_folder(folder) / "marks.json"
     if not path.is_file():
         return DEFAULT_THRESHOLD
     try:
@@ -216,7 +216,7 @@ def read_span_threshold(folder: Path) -> float:
         ) from error
     if not 0 < threshold < 1:
         raise ModelError(f"{path}: the threshold {threshold} is not between 0 and 1. Fit it with scripts/fit_marks.py")
-    check_fitted_weights(path, data, "scripts/fit_marks.py")
+    check_fitted_weights(path, data, "scripts/fit_marks.py", folder)
     return threshold
 
 

@@ -39,6 +39,7 @@ from knowhalu.types import (
 OFF_TOPIC_NOTE = "the sources do not cover the topic"
 OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
+UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
 MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
 """Minimum shares of a question's (or a claim's) words and names that sources must have to be on its topic.
 
@@ -130,6 +131,8 @@ class KnowHaluEncoder:
         p = self.model.weights(_task(part), form).probability(features, of)
         (label, confidence), kind = decide_label(p, features), None
         rationale = OFF_TOPIC_NOTE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
+        if not self.model.fitted:
+            rationale = f"{rationale}; {UNFITTED_NOTE}"
         if label is Label.INCORRECT and part.question and _misses_question(scores[0], scores[1], features):
             kind, rationale = HallucinationKind.OFF_TARGET, OFF_TARGET_NOTE
         wrong = label is Label.INCORRECT and kind is None
