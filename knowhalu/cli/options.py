@@ -116,7 +116,8 @@ def make_settings(given: SettingOptions) -> "Settings":
     from knowhalu.profiles import load_settings
 
     settings = load_settings(given.get("settings_file"), setting_pairs(given))
-    if settings.reasoner == "encoder" and settings.encoder.verifier not in ("small", "base") and (note := _unfitted_note(settings)):
+    packaged = settings.encoder.verifier in ("small", "base")
+    if settings.reasoner == "encoder" and not packaged and (note := _unfitted_note(settings)):
         click.echo(note, err=True)
     return settings
 
