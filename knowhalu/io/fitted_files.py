@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.errors import ModelError
-from knowhalu.io.verifier_file import read_external
 
 WEIGHTS_HASH_FIELD = "fitted_to"
 """The field of a fitted file that holds the hash of the weights."""
@@ -33,6 +32,8 @@ def _hash_contents(path: Path, _size: int, _changed: int) -> str:
 
 def weights_hash(folder: Path) -> str:
     """Return the hash of a verifier's weights; with an external verifier, also of how they are read."""
+    from knowhalu.io.verifier_file import read_external
+
     external = read_external(folder)
     if external is None:
         return file_hash(folder / WEIGHTS_FILE)
@@ -44,6 +45,8 @@ def weights_hash(folder: Path) -> str:
 
 def fitted_folder(folder: Path) -> Path:
     """Return the folder of the files that are fitted to a verifier: its own, or the one that its `verifier.toml` names."""
+    from knowhalu.io.verifier_file import read_external
+
     external = read_external(folder)
     return folder if external is None else external.fitted
 
