@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from knowhalu.encoder.adapters import go_offline
-from knowhalu.errors import MissingExtra, ModelError
+from knowhalu.encoder.adapters import import_transformers
+from knowhalu.errors import ModelError
 from knowhalu.io.verifier_file import DOCS, VerifierCard
 
 AUTO_CLASSES = {
@@ -43,13 +43,7 @@ def load_external_model(folder: Path, card: VerifierCard, dtype: torch.dtype) ->
         pickled = [p.name for p in (*folder.glob("*.bin"), *folder.glob("*.ckpt"), *folder.glob("*.pt"))]
         why = f"{', '.join(pickled)} would have to be unpickled, which can run code" if pickled else "there are no weights"
         raise ModelError(f"{folder}: {why}. Give a folder with model.safetensors; {DOCS.lower()} for the conversion")
-    go_offline()
-    try:
-        import transformers
-    except ImportError as error:
-        raise MissingExtra("transformers", "transformers") from error
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers = import_transformers()
     try:
         if card.layout == "hhem":
             model = _load_hhem(transformers, weights[0])

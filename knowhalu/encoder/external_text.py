@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from tokenizers import Encoding, Tokenizer
 from torch import Tensor
 
 from knowhalu.encoder.backend import OVERLAP_TOKENS, WINDOW_TOKENS, WindowRow
-from knowhalu.encoder.verifier import EncodedPair
+from knowhalu.encoder.verifier import EncodedPair, pad_pairs
 from knowhalu.errors import ModelError
 from knowhalu.io.verifier_file import VerifierCard
 from knowhalu.requests import EntailmentPair
@@ -73,14 +72,7 @@ class TemplateTokenizer:
 
     def batch(self, rows: Sequence[EncodedPair], length: int) -> tuple[Tensor, Tensor, Tensor]:
         """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
-        ids = torch.full((len(rows), length), self.pad)
-        mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
-        for i, row in enumerate(rows):
-            size = len(row.ids)
-            ids[i, :size] = torch.tensor(row.ids)
-            mask[i, :size] = 1
-            types[i, row.second_start : size] = 1
-        return ids, mask, types
+        return pad_pairs(rows, length, self.pad)
 
     def rows(self, pairs: Sequence[EntailmentPair]) -> list[WindowRow]:
         """Split pairs into rows within the model's length: windows of long sources, pieces of long claims."""

@@ -100,14 +100,19 @@ class PairTokenizer:
 
     def batch(self, rows: list[EncodedPair], length: int) -> tuple[Tensor, Tensor, Tensor]:
         """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
-        ids = torch.full((len(rows), length), self.pad)
-        mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
-        for i, row in enumerate(rows):
-            size = len(row.ids)
-            ids[i, :size] = torch.tensor(row.ids)
-            mask[i, :size] = 1
-            types[i, row.second_start : size] = 1
-        return ids, mask, types
+        return pad_pairs(rows, length, self.pad)
+
+
+def pad_pairs(rows: Sequence[EncodedPair], length: int, pad: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
+    ids = torch.full((len(rows), length), pad)
+    mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
+    for i, row in enumerate(rows):
+        size = len(row.ids)
+        ids[i, :size] = torch.tensor(row.ids)
+        mask[i, :size] = 1
+        types[i, row.second_start : size] = 1
+    return ids, mask, types
 
 
 def padded_length_for(length: int) -> int:
