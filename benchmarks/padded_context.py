@@ -15,8 +15,9 @@ from common import EvalRow, make_parser, ranged, rows_of, source, table_line, wr
 from numpy.typing import NDArray
 
 from knowhalu.build import build_method
-from knowhalu.encoder.backend import EncoderBackend, ScoreCache
+from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.embedder import MiniLMEmbedder
+from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.results import Verdict

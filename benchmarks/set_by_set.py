@@ -62,7 +62,7 @@ def table(results: Mapping[str, Any]) -> str:
 def main() -> None:
     """Run the benchmark."""
     parser = make_parser(__doc__, "set_by_set.json", "data", "runs")
-    parser.add_argument("--before", type=Path, required=True, help="run of the earlier verifier (--set encoder.folder=FOLDER)")
+    parser.add_argument("--before", type=Path, required=True, help="run of the earlier verifier (--set verifier=FOLDER)")
     args = parser.parse_args()
     tested = {name: rows_of(args.data, name) for name in SETS}
     results = compared(tested, stored_scores(args.before, tested), stored_scores(args.runs, tested))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from common import interval, make_parser, ranged, read, table_line, write_results
 
-from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.external import open_verifier
 from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.requests import EntailmentPair
 from knowhalu.text.sentences import content_words, words
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="verifier; default: the shipped one")
     parser.add_argument("--rows", type=int, default=100_000)
     args = parser.parse_args()
-    backend, results = EncoderBackend(args.folder), {}
+    backend, results = open_verifier(args.folder), {}
     sets = {"written claims": written(args.data), "BUMP": bump(args.data), "WiCE, held out": wice(args.training, args.data)}
     for name, claims in sets.items():
         tested = [c for c in claims if words(c.text)][: args.rows]

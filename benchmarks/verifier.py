@@ -30,6 +30,7 @@ from common import (
 )
 
 from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.external import open_verifier
 from knowhalu.requests import EntailmentPair
 from knowhalu.training.examples import SUPPORTED
 from knowhalu.training.holdout import HeldOutRows, draw_examples
@@ -80,7 +81,7 @@ def measured(
     folder: Path | None, tested: Mapping[str, Sequence[EvalRow]], held: HeldOutRows
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Measure one verifier on all sets; returns its results, and its scores."""
-    backend = EncoderBackend(folder)
+    backend = open_verifier(folder)
     threshold = choose_threshold(backend, held)
     results: dict[str, Any] = {"threshold": threshold, "sets": {}}
     scored = {name: scores(backend, rows) for name, rows in tested.items()}

@@ -1,19 +1,20 @@
 """Builds the engine from the settings: the method, its reasoner, and the backends. Models are imported where they are made."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import knowhalu
-from knowhalu.encoder.options import EncoderOptions, verifier_folder
+from knowhalu.encoder.models import judge_card, verifier_folder
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError, hide_password
-from knowhalu.io.fitted_files import HASHED_FILES, file_hash
+from knowhalu.io.fitted_files import file_hash
+from knowhalu.io.verifier_file import VerifierCard
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
 from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
+from knowhalu.methods.common.judgment_model import verifier_hash
 from knowhalu.methods.common.protocol import Method
 from knowhalu.profiles import Profile, read_profile, settings_for_set
 from knowhalu.prompts.examples import prompt_family_hash
@@ -38,7 +39,9 @@ from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
 from knowhalu.settings import Settings
 
 if TYPE_CHECKING:
-    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
+    from knowhalu.encoder.backend import EncoderBackend
+    from knowhalu.encoder.judge import AsyncJudge, BlockingJudge
+    from knowhalu.encoder.score_cache import ScoreCache
 
 
 class BackendPool:
@@ -98,7 +101,8 @@ def _check_profile_fits(path: Path, profile: Profile, hashes: Mapping[str, str])
     for name, value in hashes.items():
         if (fitted := profile.parts.get(name, value)) != value:
             what = f"was fitted with other {name} than this run has" if name == "prompts" else f"was fitted with another {name}"
-            remedy = "Use those again, or make the profile again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
+            again = "Set that verifier again (--set verifier=NAME)" if name == "verifier" else "Use those again"
+            remedy = f"{again}, or make the profile again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
             raise SettingsError(f"{path}: {what} ({fitted}, here {value}). {remedy}")
 
 
@@ -124,7 +128,9 @@ def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], poo
         llm, options = settings.llm, _llm_options(settings)
         models["generate"] = pool.get("llm", options, lambda: with_reply_cache(_make_llm_backend(settings), llm))
     if "encoder" in reasoners:
-        models["entail"] = pool.get("encoder", settings.encoder, lambda: _make_encoder(settings.encoder))
+        card = judge_card(settings.encoder)
+        options = (settings.encoder, _llm_options(settings) if card else None)
+        models["entail"] = pool.get("encoder", options, lambda: _make_judge(card, settings) if card else _make_encoder(settings))
     options = _retriever_options(settings)
     search = pool.get("search", (settings.retrieval, options), lambda: SearchBackend(settings.retrieval, options))
     backends = Backends(**models, search=search, batch=settings.engine.batch)
@@ -148,12 +154,27 @@ def _make_llm_backend(settings: Settings) -> Any:
     return make_extension("llms", name, *_llm_options(settings))
 
 
-def _make_encoder(options: EncoderOptions) -> "EncoderBackend | ScoreCache":
-    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
+def _make_encoder(settings: Settings) -> "EncoderBackend | ScoreCache":
+    from knowhalu.encoder.external import open_verifier
+    from knowhalu.encoder.score_cache import ScoreCache
 
-    folder = verifier_folder(options)
-    backend = EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
+    options = settings.encoder
+    backend = open_verifier(verifier_folder(options), precision=options.precision, threads=options.threads, tokens=options.tokens)
     return ScoreCache(backend, options.remember) if options.remember else backend
+
+
+def _make_judge(card: VerifierCard, settings: Settings) -> "BlockingJudge | AsyncJudge":
+    from knowhalu.encoder.judge import make_judge
+
+    if settings.llm.style == "auto":
+        settings = settings.model_copy(update={"llm": settings.llm.model_copy(update={"style": card.style})})
+    return make_judge(card, with_reply_cache(_make_llm_backend(settings), settings.llm), settings.encoder.remember)
+
+
+def _all_reasoners(settings: Settings, *, revises: bool = False) -> set[str]:
+    """Return the reasoners whose settings decide a result: with a judge as verifier, also the language model's."""
+    reasoners = reasoners_of(settings) | ({settings.reasoner} if revises else set())
+    return reasoners | ({"llm"} if "encoder" in reasoners and judge_card(settings.encoder) is not None else set())
 
 
 def _retriever_options(settings: Settings) -> Any:
@@ -202,7 +223,7 @@ def stage_settings(settings: Settings) -> dict[str, Settings]:
 
 _RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
     "engine": True, "profile": True, "allow_fitted": True,
-    "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
+    "encoder": {"verifier", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
 }  # fmt: skip
 """Settings that do not decide a result: they concern speed and place, or name files that are hashed instead."""
@@ -212,7 +233,7 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     """Return all that decides the results of a run, without settings of speed and without the options of unused parts."""
     runs = [settings, *stage_settings(settings).values()]
     branches = {method_card(run.method).options for run in runs}
-    reasoners = reasoners_of(settings) | ({settings.reasoner} if revises else set())
+    reasoners = _all_reasoners(settings, revises=revises)
     hashes = _reasoner_hashes(settings)
     if "encoder" in reasoners:
         hashes["verifier"] = verifier_hash(verifier_folder(settings.encoder))
@@ -257,7 +278,7 @@ def llm_identity(settings: Settings, *, revises: bool = False) -> str:
 
     Raises BackendError where its server does not answer.
     """
-    if "llm" not in reasoners_of(settings) | ({settings.reasoner} if revises else set()):
+    if "llm" not in _all_reasoners(settings, revises=revises):
         return ""
     from anyio.from_thread import start_blocking_portal
 
@@ -296,13 +317,3 @@ def index_seal(settings: Settings) -> str:
     seal = read_manifest(options.index).seal
     parts = open_parts(open_stored_passages(options.index), "late") if options.mode == "late" else []
     return " ".join([seal, *(part.head.seal for part in parts)])
-
-
-def verifier_hash(folder: Path) -> str:
-    """Return one hash over the files that make a verifier.
-
-    A fit with features of older versions has another hash than it had there, as these features have other values now: neither a
-    run nor a profile of such a version may continue here.
-    """
-    hashes = [file_hash(folder / name) for name in HASHED_FILES]
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]

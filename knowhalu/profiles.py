@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from knowhalu.errors import SettingsError, hide_password
 from knowhalu.methods.common.calibrated import DecisionRule
-from knowhalu.settings import Settings, merge_trees, read_settings, refuse_foreign_code, value_at
+from knowhalu.settings import Settings, merge_trees, read_settings, refuse_foreign_code, value_at, with_present_names
 from knowhalu.types import Record
 
 FILE_HEADER = "# What `knowhalu calibrate` chose. Use it: knowhalu detect IN.jsonl -o OUT.jsonl --profile THIS_FILE"
@@ -137,6 +137,7 @@ def settings_for_set(settings: Settings, fit: FittedSettings, path: Path) -> Set
 
 
 def _merge_settings(settings: Settings, wanted: Mapping[str, Any], path: Path, given: Mapping[str, Any]) -> Settings:
+    wanted = with_present_names(wanted)
     refuse_foreign_code(wanted, settings, str(path))
     for name, value in _leaves(wanted):
         given_value = value_at(given, name)

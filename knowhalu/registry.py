@@ -152,7 +152,10 @@ LLMS: Mapping[str, str] = {
 }
 RETRIEVERS = ("dense", "lexical", "hybrid", "late", "http", "qdrant")
 """The built-in modes of retrieval; `knowhalu.engine.search_backend` opens them."""
-_BUILT_IN: Mapping[Kind, Mapping[str, Any]] = {"methods": METHODS, "llms": LLMS, "retrievers": dict.fromkeys(RETRIEVERS)}
+VERIFIERS = ("small", "base")  # `knowhalu.encoder.models` finds their folders
+_BUILT_IN: Mapping[Kind, Mapping[str, Any]] = {
+    "methods": METHODS, "llms": LLMS, "retrievers": dict.fromkeys(RETRIEVERS), "verifiers": dict.fromkeys(VERIFIERS),
+}  # fmt: skip
 
 
 def method_card(name: str) -> MethodCard:
@@ -297,10 +300,7 @@ def extension_version(kind: Kind, name: str) -> str:
 
 @cache
 def _entry_points(kind: Kind) -> "Mapping[str, EntryPoint]":
-    """List the entry points of a kind by name, without those that have the name of a built-in.
-
-    Reading the metadata of all packages takes a while, so built-ins never need it.
-    """
+    """List the entry points of a kind by name, without those that have the name of a built-in; reading all of them is slow."""
     return {name: points[0] for name, points in _all_entry_points(kind).items() if name not in _BUILT_IN.get(kind, ())}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from knowhalu.encoder.options import EncoderOptions
+from knowhalu.encoder.options import EncoderOptions, rename_old_option
 from knowhalu.errors import SettingsError, hide_password
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
@@ -28,8 +28,10 @@ from knowhalu.types import Record
 
 EXTENSION_SETTINGS: Mapping[str, Kind] = {"method": "methods", "llm.backend": "llms", "retrieval.mode": "retrievers"}
 """Settings that name an extension, which then has a branch of the settings of its own."""
-_CODE_SETTINGS = (*EXTENSION_SETTINGS, "encoder.folder", "cascade.rules", "cascade.encoder", "cascade.llm")
+_CODE_SETTINGS = (*EXTENSION_SETTINGS, "encoder.verifier", "cascade.rules", "cascade.encoder", "cascade.llm")
 """Settings whose value may be an import path."""
+SHORT_NAMES = {"verifier": "encoder.verifier", "encoder.folder": "encoder.verifier"}
+"""A short name, and a name of earlier versions, with the present name of the setting."""
 
 
 class EngineOptions(Record):
@@ -71,6 +73,8 @@ class Settings(Record):
     @classmethod
     def _validate_extensions(cls, given: Any, validate: ModelWrapValidatorHandler["Settings"]) -> "Settings":
         """Validate the branches of extensions by their `Options`; refuse all other unknown names."""
+        if isinstance(given, dict):
+            given = with_present_names(given)
         extra = [name for name in given if name not in cls.model_fields] if isinstance(given, dict) else []
         if not extra:
             return validate(given)
@@ -113,11 +117,29 @@ def value_at(tree: Any, name: str) -> Any:
     return tree
 
 
+def with_present_names(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tree of settings with `SHORT_NAMES` replaced; raises SettingsError where two names differ in value."""
+    present = dict(tree)
+    branch = present.get("encoder")
+    if isinstance(branch, Mapping):
+        branch = present["encoder"] = rename_old_option(branch)
+    short = present.get("verifier")
+    if isinstance(short, str | Path) and (
+        branch is None or isinstance(branch, Mapping | EncoderOptions)
+    ):  # no extension's branch
+        options = branch.model_dump(exclude_unset=True) if isinstance(branch, EncoderOptions) else dict(branch or {})
+        if str(options.setdefault("verifier", short)) != str(present.pop("verifier")):
+            raise SettingsError("verifier is the short name of encoder.verifier, and both are set. Keep one of them")
+        present["encoder"] = options
+    return present
+
+
 def refuse_foreign_code(tree: Mapping[str, Any], settings: Settings, source: str) -> None:
     """Refuse stored settings that name code by an import path, unless the run's own settings name the same.
 
     Raises SettingsError: a file of settings that were stored by a run, such as a profile, must not choose which code runs.
     """
+    tree = with_present_names(tree)
     for name in _CODE_SETTINGS:
         value = str(value_at(tree, name))
         if is_import_path(value) and value != str(value_at(settings, name)):
@@ -138,6 +160,7 @@ def read_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settin
         except (OSError, ValueError) as error:
             raise SettingsError(f"{file}: cannot read the settings ({error})") from error
         _validate_settings(tree, str(file))
+        tree = with_present_names(tree)
     # an extension is named before its branch is validated
     for pair in sorted(pairs, key=lambda pair: pair.partition("=")[0].strip() not in EXTENSION_SETTINGS):
         _set_value(tree, pair)
@@ -154,7 +177,8 @@ def merge_settings(settings: Settings | Path | str | None, options: Mapping[str,
         problem = f"a {type(settings).__name__} is neither Settings nor the path of a TOML file"
         raise SettingsError(f"settings: {problem}. Give single settings by name: method=..., retrieval={{...}}")
     base = settings if isinstance(settings, Settings) else read_settings(None if settings is None else Path(settings))
-    return _validate_settings(merge_trees(base.model_dump(exclude_unset=True), options), "settings") if options else base
+    given = with_present_names(options)
+    return _validate_settings(merge_trees(base.model_dump(exclude_unset=True), given), "settings") if given else base
 
 
 def merge_trees(tree: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,13 +205,17 @@ def _suggest_setting(path: Sequence[Any]) -> str:
 
 def _set_value(tree: dict[str, Any], pair: str) -> None:
     path, equals, text = pair.partition("=")
-    keys = path.strip().split(".")
+    name = path.strip()
+    keys = name.split(".")
     if not equals or not all(keys):
         raise SettingsError(f"--set {hide_password(pair)}: write it as name.name=value, for example --set engine.in_flight=64")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
+    if name in SHORT_NAMES:
+        value = rename_old_option({keys[-1]: value})["verifier"]
+        keys = SHORT_NAMES[name].split(".")
     for key in keys[:-1]:
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):

@@ -134,7 +134,9 @@ def _sent(conversation: Any, reply: Any) -> Judgment:
 def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
     """Print the average accuracy of both levels on held-out claims by threshold; the first line uses sentences alone."""
     rows = list(claim_rows(held))
-    settings = Settings(method="conli", encoder=EncoderOptions(folder=folder, threads=threads), conli=ConliOptions(select=False))
+    settings = Settings(
+        method="conli", encoder=EncoderOptions(verifier=str(folder), threads=threads), conli=ConliOptions(select=False)
+    )
     judged = []
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
         assert isinstance(outcome, Verdict), outcome

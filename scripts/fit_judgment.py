@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Fit the judgment over evidence features for a verifier and write judgment.json into its folder."""
+"""Fit the judgment over evidence features for a verifier, also an external one, and write judgment.json into its folder."""
 
 import argparse
 import json
@@ -17,11 +17,13 @@ from knowhalu.api import Checker
 from knowhalu.calibration.tuning import fit_scaling
 from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.options import EncoderOptions
 from knowhalu.evaluation.curves import reliability_bins
-from knowhalu.methods.common.judgment_model import JudgmentModel, logit
+from knowhalu.io.fitted_files import fitted_folder
+from knowhalu.io.verifier_file import read_external
+from knowhalu.methods.common.judgment_model import JudgmentModel, logit, plain_judgment
 from knowhalu.methods.knowhalu.encoder import decide_label
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
+from knowhalu.profiles import load_settings
 from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
@@ -44,10 +46,10 @@ FEW = 100
 """Rows from which a set has its full weight in the fit; a row of a smaller set weighs as much as a row of such a set."""
 
 
-def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
+def checked(settings: Settings, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
     """Run the pipeline in both forms; `whole` judges a text in one piece, and `name` labels the progress bar."""
     options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200 if whole else 30)
-    checker = Checker(Settings(encoder=EncoderOptions(folder=folder), knowhalu=options))
+    checker = Checker(settings.model_copy(update={"knowhalu": options}))
     rows_and_verdicts = []
     outcomes = zip(rows, checker.stream(r.sample for r in rows), strict=True)
     for row, outcome in track(outcomes, f"{len(rows):,} {name}", len(rows), console=Console(stderr=True)):
@@ -55,6 +57,11 @@ def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Chec
             raise SystemExit(f"{row.origin}: {outcome}")
         rows_and_verdicts.append((row, outcome))
     return rows_and_verdicts
+
+
+def with_verifier(settings: Settings, folder: Path) -> Settings:
+    """Return settings with the verifier of a folder."""
+    return settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"folder": folder})})
 
 
 def fit_task(name: str, run: Checked) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -112,11 +119,21 @@ def slack(run: Checked) -> float:
 
 def beginning(tasks: Iterable[str]) -> dict[str, Any]:
     """Return a judgment that follows the verifier, with which the pipeline computes every feature."""
-    plain = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
-    return {"weights": {f"{t}.{f}": plain for t in tasks for f in FORMS}, "thresholds": {t: [0.0, 1.0] for t in tasks}}
+    return plain_judgment(tasks=tasks)
+
+
+def fit_evasion(folder: Path, deliveries: list[tuple[EntailmentPair, bool]]) -> float:
+    """Fit the probability from which an answer misses its question."""
+    scores = EncoderBackend(folder).score([pair for pair, _ in deliveries])
+    answers = [(1 - p.supported, evades) for p, (_, evades) in zip(scores, deliveries, strict=True)]
+    threshold = fit_evasion_threshold(answers)
+    caught = sum(p >= threshold for p, evades in answers if evades) / sum(evades for _, evades in answers)
+    print(f"evading answers: {len(answers)} held-out, border {threshold}, {caught:.1%} of those that evade are found")
+    return threshold
 
 
 def fit_all(
+    settings: Settings,
     folder: Path,
     data: dict[str, Any],
     tasks: Mapping[str, list[FitRow]],
@@ -124,21 +141,18 @@ def fit_all(
     deliveries: list[tuple[EntailmentPair, bool]],
 ) -> None:
     """Fit weights, temperature, border of evasion, slack and thresholds, each by what was fitted before it."""
-    path = folder / "judgment.json"
-    runs = {task: checked(folder, rows, f"{task}s", whole=True) for task, rows in tasks.items()}
+    path, settings = folder / "judgment.json", with_verifier(settings, folder)
+    runs = {task: checked(settings, rows, f"{task}s", whole=True) for task, rows in tasks.items()}
     data["reliability"] = {}
     for task, run in runs.items():
         weights, measured = fit_task(task, run)
         data["weights"] |= weights
         data["reliability"] |= measured
-    scores = EncoderBackend(folder).score([pair for pair, _ in deliveries])
-    answers = [(1 - p.supported, evades) for p, (_, evades) in zip(scores, deliveries, strict=True)]
-    data["evades"] = fit_evasion_threshold(answers)
-    caught = sum(p >= data["evades"] for p, evades in answers if evades) / sum(evades for _, evades in answers)
-    print(f"evading answers: {len(answers)} held-out, border {data['evades']}, {caught:.1%} of those that evade are found")
+    if read_external(folder) is None:  # an external verifier was not trained to tell
+        data["evades"] = fit_evasion(folder, deliveries)
     path.write_text(json.dumps(data))
     if summaries:
-        softer = slack(checked(folder, summaries, "summaries", whole=False))
+        softer = slack(checked(settings, summaries, "summaries", whole=False))
         data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
         path.write_text(json.dumps(data))
     model = JudgmentModel(folder)
@@ -161,6 +175,7 @@ def main() -> int:
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--answers", type=Path, help="knowhalu_qa_pairs.jsonl.gz; only its validation split is read")
     parser.add_argument("--summaries", type=Path, help="knowhalu_summ_pairs.jsonl.gz; only its validation split is read")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting, such as llm.url of a judge")
     args = parser.parse_args()
 
     held = HeldOutRows(args.data, args.leave_out)
@@ -168,8 +183,8 @@ def main() -> int:
     summaries = list(summary_rows(args.summaries)) if args.summaries else []
     deliveries = list(dict.fromkeys(off_target_pairs(held)))
     with replace_fitted_file(args.folder, "judgment.json", start := beginning(tasks)) as folder:
-        fit_all(folder, start, tasks, summaries, deliveries)
-    print(f"wrote {args.folder / 'judgment.json'}")
+        fit_all(load_settings(pairs=args.set), folder, start, tasks, summaries, deliveries)
+    print(f"wrote {fitted_folder(args.folder) / 'judgment.json'}")
     return 0
 
 

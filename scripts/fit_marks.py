@@ -5,7 +5,7 @@ import argparse
 import json
 from pathlib import Path
 
-from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.external import open_verifier
 from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.errors import InputError
 from knowhalu.requests import EntailmentPair
@@ -28,7 +28,7 @@ def main() -> int:
     args = parser.parse_args()
     path = args.folder / "marks.json"
     with replace_fitted_file(args.folder, path.name, {"border": DEFAULT_THRESHOLD}) as folder:
-        backend = EncoderBackend(folder, threads=args.threads)
+        backend = open_verifier(folder, threads=args.threads)
         parts = {}
         for name, claims in draw_wrong_claims(HeldOutRows(args.data, args.leave_out).of, args.claims):
             doubts = backend.unsupported_probabilities([EntailmentPair(e.premise, e.claim) for e in claims])

@@ -22,7 +22,7 @@ SPLIT = "held-out sources of the training files; no evaluation file was read"
 
 def measured(folder: Path, rows: list[LabelledText], threads: int | None) -> Iterator[ScoredText]:
     """Yield the scores of the claims of every text; texts without a claim are left out."""
-    checker = Checker(Settings(method="factored", encoder=EncoderOptions(folder=folder, threads=threads)))
+    checker = Checker(Settings(method="factored", encoder=EncoderOptions(verifier=str(folder), threads=threads)))
     for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")

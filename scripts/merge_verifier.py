@@ -2,6 +2,7 @@
 """Merge a base encoder and the stored change of a training into a verifier's folder."""
 
 import argparse
+import shutil
 from pathlib import Path
 
 from knowhalu.encoder.change import merge
@@ -17,6 +18,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     merge(args.base, args.change).save(args.out, PairTokenizer.load(args.base).tokenizer)
+    shutil.copyfile(args.base / "tokenizer.json", args.out / "tokenizer.json")  # the bytes that `knowhalu models add` writes
     print(f"wrote {args.out}")
 
 

@@ -9,6 +9,7 @@ import pytest
 from knowhalu.api import Checker, Reviser
 from knowhalu.build import BackendPool, build_reviser, fingerprint, verifier_hash
 from knowhalu.encoder.embedder import load_embedder
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
 from knowhalu.index.update import delete_documents
@@ -38,6 +39,13 @@ def test_settings_that_decide_a_verdict_change_the_fingerprint(pair):
 )  # fmt: skip
 def test_settings_of_speed_and_place_do_not_change_the_fingerprint(pair):
     assert run("reasoner=llm", pair) == run("reasoner=llm")
+
+
+def test_fingerprint_has_the_content_of_the_verifier_and_neither_its_name_nor_its_place(tmp_path: Path):
+    packaged = run("verifier=small")
+    assert packaged == run() == run(f"verifier={PACKAGED_VERIFIER}") == run(f"encoder.folder={PACKAGED_VERIFIER}")
+    assert run(f"verifier={tmp_path}")["verifier"] != packaged["verifier"]
+    assert "small" not in packaged["settings"]
 
 
 def test_fingerprint_of_an_encoder_run_ignores_the_llm():

@@ -104,7 +104,7 @@ def test_profile_of_another_verifier_is_refused(path):
     made(path, {"method": "knowhalu", "reasoner": "encoder"}, parts={"verifier": ours})
     assert build_method(load_settings(pairs=[f"profile={path}"])).name == "knowhalu"
     made(path, {"method": "knowhalu", "reasoner": "encoder"}, parts={"verifier": "0123"})
-    with pytest.raises(SettingsError, match=r"fitted with another verifier \(0123, here \w+\). Use those again, or make"):
+    with pytest.raises(SettingsError, match=r"fitted with another verifier \(0123, here \w+\). Set that verifier again"):
         build_method(load_settings(pairs=[f"profile={path}"]))
 
 
@@ -152,3 +152,10 @@ def test_scaling_and_band_of_a_set_are_applied_and_reported(path, tmp_path):
     assert [o.hallucinated for o in found] == [None, True, False]
     assert "between 0.500 and 0.900: left open" in found[0].reason
     assert json.loads(lines[0])["run"]["profile"] == read_profile(path).seal
+
+
+def test_profile_with_the_old_name_of_the_verifier_is_applied(path):
+    made(path, {"method": "knowhalu", "encoder": {"folder": "mine"}})
+    assert load_settings(pairs=[f"profile={path}"]).encoder.verifier == "mine"
+    with pytest.raises(SettingsError, match='encoder.verifier = "mine", but encoder.verifier is set to "other"'):
+        load_settings(pairs=[f"profile={path}", "verifier=other"])

@@ -1,13 +1,16 @@
 """Settings: one tree from TOML and pairs, and errors that name what is wrong."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.errors import SettingsError
 from knowhalu.profiles import load_settings
 from knowhalu.registry import LLMS, METHODS, REASONERS, import_object, method_card
-from knowhalu.settings import Settings
+from knowhalu.settings import Settings, merge_settings, refuse_foreign_code
 
 
 def written(tmp_path, text):
@@ -124,3 +127,50 @@ def test_messages_on_settings_hide_the_password_of_an_address(name, address):
     with pytest.raises(SettingsError) as caught:
         load_settings(pairs=[*pairs, f"{name}={address}"])
     assert "secret" not in str(caught.value) and "host" in str(caught.value)
+
+
+@pytest.mark.parametrize("pair", ["verifier=base", "encoder.verifier=base", 'encoder.verifier="base"'])
+def test_verifier_has_a_short_name(pair):
+    assert load_settings(pairs=[pair]) == Settings(encoder=EncoderOptions(verifier="base"))
+
+
+@pytest.mark.parametrize(
+    "text", ['verifier = "base"', '[encoder]\nverifier = "base"', '[encoder]\nthreads = 2\nverifier = "base"']
+)
+def test_verifier_of_a_settings_file(tmp_path, text):
+    assert load_settings(written(tmp_path, text)).encoder.verifier == "base"
+    assert load_settings(written(tmp_path, text), pairs=["verifier=mine"]).encoder.verifier == "mine"
+    assert merge_settings(written(tmp_path, text), {"verifier": Path("mine")}).encoder.verifier == "mine"
+
+
+def test_verifier_given_by_both_names_must_be_the_same(tmp_path):
+    for text in ('verifier = "a"\n[encoder]\nverifier = "b"', '[encoder]\nfolder = "a"\nverifier = "b"'):
+        with pytest.raises(SettingsError, match="both are set"):
+            load_settings(written(tmp_path, text))
+    assert load_settings(pairs=["verifier=a", "encoder.folder=b"]).encoder.verifier == "b"
+
+
+@pytest.mark.parametrize("old", ["mine", Path("mine")])
+def test_old_name_of_the_verifier_is_read(tmp_path, old):
+    assert load_settings(pairs=[f"encoder.folder={old}"]).encoder.verifier == "mine"
+    assert load_settings(written(tmp_path, f'[encoder]\nfolder = "{old}"')).encoder.verifier == "mine"
+    for branch in ({"folder": old}, {"folder": old, "verifier": "mine"}):
+        assert merge_settings(load_settings(pairs=["verifier=base"]), {"encoder": branch}).encoder.verifier == "mine"
+    assert Settings.model_validate({"encoder": {"folder": None}}).encoder.verifier == "small"
+
+
+def test_old_name_of_the_verifier_means_a_folder_never_a_model():
+    assert load_settings(pairs=["encoder.folder=base"]).encoder.verifier == "./base"
+
+
+@pytest.mark.parametrize("pair", ["verifier=3", "encoder.folder=3", "verifier=", "verifier=[1]"])
+def test_verifier_that_is_no_name_is_refused(pair):
+    with pytest.raises(SettingsError, match=r"encoder\.verifier"):
+        load_settings(pairs=[pair])
+
+
+@pytest.mark.parametrize("tree", [{"encoder": {"folder": "os:sep"}}, {"encoder": {"verifier": "os:sep"}}, {"verifier": "os:sep"}])
+def test_stored_verifier_that_is_code_is_refused_under_each_of_its_names(tree):
+    with pytest.raises(SettingsError, match=r"--set encoder\.verifier=os:sep"):
+        refuse_foreign_code(tree, Settings(), "old.jsonl")
+    refuse_foreign_code(tree, load_settings(pairs=["verifier=os:sep"]), "old.jsonl")

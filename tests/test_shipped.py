@@ -8,8 +8,11 @@ import pytest
 import knowhalu
 from knowhalu import Reviser, Revision, Verdict
 from knowhalu.api import Checker
+from knowhalu.encoder.bases import name_of
+from knowhalu.encoder.change import read_change
+from knowhalu.encoder.models import MODELS, SHIPPED_FILES
 from knowhalu.encoder.options import PACKAGED_VERIFIER
-from knowhalu.io.fitted_files import HASHED_FILES
+from knowhalu.io.fitted_files import FITTED_FILES, HASHED_FILES, WEIGHTS_HASH_FIELD
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.settings import Settings
 from knowhalu.training.recipes import RECIPES
@@ -115,6 +118,16 @@ def test_the_folder_is_small_complete_and_has_its_card():
     assert set(json.loads((PACKAGED_VERIFIER / "judgment.json").read_text())["weights"]) == {
         f"{task}.{form}" for task in ("claim", "answer") for form in ("structured", "unstructured")
     }
+
+
+@pytest.mark.skipif(not MODELS["base"].is_shipped, reason="the change of the verifier `base` is not packaged yet")
+def test_the_change_of_base_is_small_complete_and_of_the_known_base():
+    model = MODELS["base"]
+    files = {path.name: path for path in model.shipped.iterdir()}
+    assert files.keys() - {"README.md"} == set(SHIPPED_FILES)
+    assert sum(path.stat().st_size for path in files.values()) <= 25_000_000
+    assert name_of(read_change(files["change.safetensors"]).base) == model.base
+    assert len({json.loads(files[name].read_text()).get(WEIGHTS_HASH_FIELD) for name in FITTED_FILES}) == 1
 
 
 @pytest.fixture(scope="module")

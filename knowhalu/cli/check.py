@@ -7,7 +7,6 @@ from typing import Any, NoReturn, Unpack
 import click
 from click.exceptions import Exit
 
-from knowhalu import batch
 from knowhalu.api import Checker, Reviser
 from knowhalu.cli.main import EXIT_ERROR, exit_on_interrupt
 from knowhalu.cli.options import (
@@ -23,7 +22,6 @@ from knowhalu.cli.options import (
     with_text,
 )
 from knowhalu.cli.show import make_console, show_outcome, show_revision
-from knowhalu.cli.tables import RESUME_HINT, show_progress, show_summary
 from knowhalu.errors import InputError
 from knowhalu.io.outcomes import format_outcome
 from knowhalu.io.rows import BYTE_ORDER_MARK, decode_utf8
@@ -88,6 +86,9 @@ def detect(input: Path, output: Path, restart: bool, keep_failures: bool, **give
     the fields response (or answer, summary, claim) and optionally id, question, documents, knowledge, label, kind, meta.
     """
     checker = Checker(make_settings(given))
+    from knowhalu import batch
+    from knowhalu.cli.tables import RESUME_HINT, show_progress, show_summary
+
     with exit_on_interrupt(RESUME_HINT.format(output)), show_progress(make_console(stderr=True)) as report:
         summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
     show_summary(make_console(), summary)
@@ -123,6 +124,9 @@ def revise(
     reviser = Reviser(make_settings(given))
     if output is not None:
         input = _input_file(item, text, as_json)
+        from knowhalu import batch
+        from knowhalu.cli.tables import RESUME_HINT, show_progress, show_summary
+
         with exit_on_interrupt(RESUME_HINT.format(output)), show_progress(make_console(stderr=True)) as report:
             summary = batch.revise(reviser, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
         show_summary(make_console(), summary, "revised")

@@ -19,7 +19,9 @@ import knowhalu
 from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.datasets.catalog import dataset_titles
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.errors import KnowHaluError, SettingsError, StageError, counted, hide_password
+from knowhalu.io.verifier_file import DOCS, ExternalVerifier, read_external
 from knowhalu.llm.options import LLMOptions
 from knowhalu.registry import KIND_NAMES, ignored_extensions
 from knowhalu.retrieval.options import RetrievalOptions
@@ -73,7 +75,7 @@ def examine_installation(settings: Settings) -> Iterator[DoctorLine]:
         version = _version(package)
         yield DoctorLine(package, version is not None, version or f"not installed. Run: pip install {package}")
     yield from _torch(settings)
-    yield _verifier(settings.encoder.folder)
+    yield _verifier(settings.encoder)
     yield _embedder(settings.retrieval.embedder)
     yield from _indexes(settings.retrieval.index)
     yield from _folders(settings.retrieval)
@@ -112,15 +114,25 @@ def _torch(settings: Settings) -> Iterator[DoctorLine]:
         yield DoctorLine("GPU", OPTIONAL, "none; the encoder runs on the CPU")
 
 
-def _verifier(folder: Path | None) -> DoctorLine:
-    """Examine the verifier of the settings, or the packaged one."""
+def _verifier(options: EncoderOptions) -> DoctorLine:
+    """Examine the verifier of the settings, without merging it."""
     import hashlib
 
     try:
-        from knowhalu.encoder.options import EncoderOptions, verifier_folder
+        from knowhalu.encoder.models import MODELS, base_files, verifier_folder
     except (ImportError, OSError) as error:
         return DoctorLine("verifier", BAD, f"its code cannot be imported ({error})")
-    home = verifier_folder(EncoderOptions(folder=folder))
+    model = MODELS.get(options.verifier)
+    try:
+        if model is not None and model.base and not model.is_ready:
+            place = base_files(model, None).place
+            return DoctorLine("verifier", GOOD, f"{model.name}: is merged at its first use, from {place}, into {model.folder}")
+        home = verifier_folder(options)
+        external = read_external(home)
+    except KnowHaluError as error:
+        return DoctorLine("verifier", BAD, str(error))
+    if external is not None:
+        return _external_verifier(home, external)
     missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
     if missing:
         remedy = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
@@ -128,7 +140,21 @@ def _verifier(folder: Path | None) -> DoctorLine:
     weights = home / "model.safetensors"
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return DoctorLine("verifier", GOOD, f"{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
+    name = f"{options.verifier}: " if model is not None else ""
+    return DoctorLine("verifier", GOOD, f"{name}{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
+
+
+def _external_verifier(home: Path, external: ExternalVerifier) -> DoctorLine:
+    """Examine an external verifier without loading it."""
+    card, fitted = external.card, (external.fitted / "judgment.json").is_file()
+    text = f"{home} ({card.about or card.kind}, {'with' if fitted else 'without'} a fitted judgment)"
+    if card.kind == "llm-judge":
+        return DoctorLine("verifier", GOOD, text)
+    missing = [name for name in ("config.json", "tokenizer.json") if not (external.model / name).is_file()]
+    missing += [] if any(external.model.glob("*.safetensors")) else ["model.safetensors"]
+    if missing:
+        return DoctorLine("verifier", BAD, f"{external.model}: {', '.join(missing)} missing. Copy the whole model. {DOCS}")
+    return DoctorLine("verifier", GOOD, text)
 
 
 def _embedder(name: str) -> DoctorLine:
@@ -188,8 +214,18 @@ def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
         yield DoctorLine("method", BAD, f"its code cannot be imported ({error})")
     else:
         yield DoctorLine("method", GOOD, f"{settings.method}, with {' and '.join(sorted(reasoners - {''})) or 'rules alone'}")
-        if "llm" in reasoners:
+        if "llm" in reasoners or ("encoder" in reasoners and _has_judge(settings)):
             yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
+
+
+def _has_judge(settings: Settings) -> bool:
+    """Tell whether the verifier is a language model; False where its folder cannot be used, which its own line reports."""
+    from knowhalu.encoder.models import judge_card
+
+    try:
+        return judge_card(settings.encoder) is not None
+    except KnowHaluError:
+        return False
 
 
 def all_ignored_extensions() -> list[str]:

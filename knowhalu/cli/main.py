@@ -23,6 +23,7 @@ COMMANDS = {
     "report": ("knowhalu.cli.compare:report", "Write finished runs as one page: figures, curves, cost and items with evidence."),
     "calibrate": ("knowhalu.cli.compare:calibrate", "Choose thresholds on your labelled rows and write them to a profile."),
     "methods": ("knowhalu.cli.catalog:methods", "List the methods: what each one does, needs and costs."),
+    "models": ("knowhalu.cli.models:models", "List the verifiers, and add, verify or remove one that needs base weights."),
     "index": ("knowhalu.cli.index:index", "Build, inspect, search and verify indexes of your documents."),
     "prompts": ("knowhalu.cli.prompts:prompts", "Print the prompts that a language model receives, and validate your own."),
     "serve-model": ("knowhalu.cli.serve:serve_model", "Serve a language model on the GPU of this machine with vLLM."),

@@ -115,4 +115,25 @@ def make_settings(given: SettingOptions) -> "Settings":
     """Load the settings of a command from its file, its pairs and its other options; raises SettingsError."""
     from knowhalu.profiles import load_settings
 
-    return load_settings(given.get("settings_file"), setting_pairs(given))
+    settings = load_settings(given.get("settings_file"), setting_pairs(given))
+    packaged = settings.encoder.verifier in ("small", "base")
+    if settings.reasoner == "encoder" and not packaged and (note := _unfitted_note(settings)):
+        click.echo(note, err=True)
+    return settings
+
+
+def _unfitted_note(settings: "Settings") -> str:
+    """Return a line on an external verifier that no judgment was fitted to; "" for any other verifier."""
+    from knowhalu.encoder.models import verifier_folder
+    from knowhalu.errors import KnowHaluError
+    from knowhalu.io.verifier_file import read_external
+
+    try:
+        external = read_external(folder := verifier_folder(settings.encoder))
+    except KnowHaluError:
+        return ""  # reported where the verifier is opened
+    if external is None or (external.fitted / "judgment.json").is_file():
+        return ""
+    use = f"its probability is the judgment, with its threshold {external.card.threshold}"
+    remedy = f"Fit one: python scripts/fit_judgment.py {folder} --data DATA"
+    return f"{folder}: no judgment is fitted to this verifier, so {use}. {remedy}"

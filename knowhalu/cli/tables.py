@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -12,9 +13,11 @@ from rich.table import Table
 from knowhalu.batch import RunProgress, RunSummary
 from knowhalu.cli.show import shorten_text
 from knowhalu.errors import counted
-from knowhalu.evaluation.compare import MethodResult
-from knowhalu.evaluation.metrics import Score, ThresholdRule
-from knowhalu.evaluation.tables import ResultTable
+
+if TYPE_CHECKING:
+    from knowhalu.evaluation.compare import MethodResult
+    from knowhalu.evaluation.metrics import Score, ThresholdRule
+    from knowhalu.evaluation.tables import ResultTable
 
 MAX_REASONS = 8
 MAX_WIDTH = 10_000
@@ -49,7 +52,7 @@ def show_summary(console: Console, summary: RunSummary, did: str = "checked") ->
             console.print(f"{counted(summary.failed, 'sample')} without a verdict {verb} not in this score.")
 
 
-def show_scores(console: Console, scores: Mapping[str, Score], length: ThresholdRule | None) -> None:
+def show_scores(console: Console, scores: Mapping[str, "Score"], length: "ThresholdRule | None") -> None:
     """Print the score of every group, and that of a rule on length alone on the same rows."""
     table = Table(title="Against the gold labels", title_justify="left", box=None, pad_edge=False)
     table.add_column("")
@@ -67,13 +70,13 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: Threshold
         console.print("'length alone' is fitted on these same rows: an upper bound of what length gives here.")
 
 
-def _cells(score: Score) -> list[str]:
+def _cells(score: "Score") -> list[str]:
     rates = (score.tpr, score.tnr, score.average, score.arp, score.arn)
     return [f"{score.positives:,}", f"{score.negatives:,}", *map(format_share, rates)]
 
 
 def show_tables(
-    console: Console, tables: Iterable[ResultTable], results: Iterable[MethodResult], *, all_figures: bool = False
+    console: Console, tables: Iterable["ResultTable"], results: Iterable["MethodResult"], *, all_figures: bool = False
 ) -> None:
     """Print tables, and the commonest failures of each method.
 
@@ -95,7 +98,7 @@ def show_tables(
         console.print(f"{counted(omitted, 'more table')}: use --all-figures, or see comparison.md in the folder.", style="dim")
 
 
-def terminal_table(table: ResultTable) -> Table:
+def terminal_table(table: "ResultTable") -> Table:
     """Lay out a table for the terminal."""
     layout = Table(title=shorten_text(table.title, 200), title_justify="left", box=None, pad_edge=False)
     for i, name in enumerate(table.head):

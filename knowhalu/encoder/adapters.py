@@ -252,8 +252,8 @@ def empty_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
     return PretrainedEncoder(_without_pooler(model), values).eval()
 
 
-def _configured(folder: Path, dropout: float) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the library, the folder's configuration with one dropout everywhere, and the fields of `config.json`."""
+def import_transformers() -> Any:
+    """Import transformers, offline and quiet; raises MissingExtra where it is not installed."""
     go_offline()
     try:
         import transformers
@@ -261,6 +261,12 @@ def _configured(folder: Path, dropout: float) -> tuple[Any, Any, dict[str, Any]]
         raise MissingExtra("transformers", "transformers") from error
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    return transformers
+
+
+def _configured(folder: Path, dropout: float) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the library, the folder's configuration with one dropout everywhere, and the fields of `config.json`."""
+    transformers = import_transformers()
     path = folder / "config.json"
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

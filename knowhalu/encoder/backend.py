@@ -5,17 +5,17 @@ are few shapes, since CPU kernels are prepared again for each new one.
 """
 
 from array import array
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 
 from knowhalu.encoder.device import Precision, choose_device, in_one_thread, use_threads
 from knowhalu.encoder.options import PACKAGED_VERIFIER
+from knowhalu.encoder.score_cache import RecentlyUsed
 from knowhalu.encoder.verifier import (
     EncodedPair,
     PairTokenizer,
@@ -42,7 +42,7 @@ MIN_PADDED_LENGTH = 32
 """Shorter rows are padded to this length."""
 
 
-class _WindowRow(NamedTuple):
+class WindowRow(NamedTuple):
     """One forward row: its tokens, and the numbers of the pair and of the claim piece that it belongs to."""
 
     tokens: EncodedPair
@@ -50,7 +50,7 @@ class _WindowRow(NamedTuple):
     piece: int
 
 
-class _RowOutput(NamedTuple):
+class RowOutput(NamedTuple):
     """The output for a row: class probabilities, and for each token of the claim the probability that it is unsupported.
 
     `token_probabilities` are empty for weights without a span head.
@@ -60,44 +60,13 @@ class _RowOutput(NamedTuple):
     token_probabilities: Sequence[float]
 
 
-_Value = TypeVar("_Value")
-
-
-class _RecentlyUsed(OrderedDict[bytes, _Value]):
-    """Values by key, the least recently used ones first; several threads may use it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = Lock()
-
-    def look_up(self, keys: Iterable[bytes]) -> dict[bytes, _Value]:
-        """Return the values of those keys that have one."""
-        with self._lock:
-            values = {key: self[key] for key in keys if key in self}
-            for key in values:
-                self.move_to_end(key)
-        return values
-
-    def store(self, values: Mapping[bytes, _Value], capacity: int) -> None:
-        """Store values, and discard the least recently used ones over the capacity."""
-        with self._lock:
-            for key, value in values.items():
-                self[key] = value
-                self.move_to_end(key)
-            while len(self) > capacity:
-                self.popitem(last=False)
-
-    def clear(self) -> None:
-        """Discard all values."""
-        with self._lock:
-            super().clear()
-
-
 class EncoderBackend:
     """Answer `Entail` and `TagSpans` requests with a verifier from a local folder.
 
     Raises ModelError where the folder is missing or damaged.
     """
+
+    max_claim_tokens = MAX_CLAIM_TOKENS
 
     @in_one_thread
     def __init__(
@@ -107,7 +76,7 @@ class EncoderBackend:
         if not (self.folder / "model.safetensors").exists():
             raise ModelError(
                 f"no verifier in {self.folder}: reinstall knowhalu, or train one with scripts/train_verifier.py "
-                "and name its folder by --set encoder.folder=FOLDER"
+                "and name its folder by --set verifier=FOLDER"
             )
         use_threads(threads)
         dtype, self.device = choose_device(precision, "auto")
@@ -115,7 +84,12 @@ class EncoderBackend:
         self.vocabulary = PairTokenizer.load(self.folder)
         self.span_threshold = read_span_threshold(self.folder)
         self.tokens = tokens
-        self._recent: _RecentlyUsed[_RowOutput] = _RecentlyUsed()
+        self._recent: RecentlyUsed[RowOutput] = RecentlyUsed()
+
+    @property
+    def tags_words(self) -> bool:
+        """Tell whether the model gives a probability for each word of a claim."""
+        return self.model.marker is not None
 
     def clear_cache(self) -> None:
         """Discard the outputs of recent rows."""
@@ -154,9 +128,9 @@ class EncoderBackend:
         span head, and for a claim that is too long to be read whole.
         """
         lengths = [len(ids) for ids in self.vocabulary.pieces([p.claim for p in pairs])]
-        whole = [i for i, length in enumerate(lengths) if 0 < length <= MAX_CLAIM_TOKENS]
+        whole = [i for i, length in enumerate(lengths) if 0 < length <= self.max_claim_tokens]
         probabilities: list[list[float]] = [[] for _ in pairs]
-        if self.model.marker is None or not whole:
+        if not self.tags_words or not whole:
             return probabilities
         best = self._best_windows([pairs[i] for i in whole])
         claims = [pairs[i].claim for i in whole]
@@ -164,22 +138,22 @@ class EncoderBackend:
             probabilities[i] = unsupported_word_probabilities(claim, offsets, best[n, 0].token_probabilities)
         return probabilities
 
-    def _best_windows(self, pairs: Sequence[EntailmentPair]) -> dict[tuple[int, int], _RowOutput]:
+    def _best_windows(self, pairs: Sequence[EntailmentPair]) -> dict[tuple[int, int], RowOutput]:
         """Return the output for each pair and piece of its claim: that of the window with the highest P(supported)."""
         rows = self._window_rows(pairs)
-        best: dict[tuple[int, int], _RowOutput] = {}
+        best: dict[tuple[int, int], RowOutput] = {}
         for row, output in zip(rows, self._read([r.tokens for r in rows]), strict=True):
             key = (row.pair, row.piece)
             if key not in best or output.scores.supported > best[key].scores.supported:
                 best[key] = output
         return best
 
-    def _window_rows(self, pairs: Sequence[EntailmentPair]) -> list[_WindowRow]:
+    def _window_rows(self, pairs: Sequence[EntailmentPair]) -> list[WindowRow]:
         """Split pairs into rows within the model's limit."""
         premises = self.vocabulary.pieces([p.premise for p in pairs])
         claims = self.vocabulary.pieces([p.claim for p in pairs])
         questions = self.vocabulary.pieces([p.question or "" for p in pairs])
-        rows: list[_WindowRow] = []
+        rows: list[WindowRow] = []
         for i, (premise, claim, question) in enumerate(zip(premises, claims, questions, strict=True)):
             pieces = [claim] if len(claim) <= MAX_CLAIM_TOKENS else self._claim_pieces(pairs[i].claim)
             question_ids = question[:MAX_QUESTION_TOKENS] or None
@@ -189,7 +163,7 @@ class EncoderBackend:
             for number, piece in enumerate(pieces):
                 room = MAX_TOKENS - len(piece) - len(question_ids or ()) - 4
                 parts = [v[a : a + room] for v in views for a in range(0, max(1, len(v) - OVERLAP_TOKENS), room - OVERLAP_TOKENS)]
-                rows += [_WindowRow(self.vocabulary.join(part, piece, question_ids, MAX_TOKENS), i, number) for part in parts]
+                rows += [WindowRow(self.vocabulary.join(part, piece, question_ids, MAX_TOKENS), i, number) for part in parts]
         return rows
 
     def _claim_pieces(self, claim: str) -> list[list[int]]:
@@ -197,7 +171,7 @@ class EncoderBackend:
         tokens = self.vocabulary.pieces([s.text for s in segments(claim, 40)])
         return [ids[a : a + MAX_CLAIM_TOKENS] for ids in tokens for a in range(0, len(ids), MAX_CLAIM_TOKENS)]
 
-    def _read(self, rows: list[EncodedPair]) -> list[_RowOutput]:
+    def _read(self, rows: list[EncodedPair]) -> list[RowOutput]:
         """Return the outputs of rows, in order; equal and recent ones are not computed again."""
         keys = [_row_key(row) for row in rows]
         outputs = self._recent.look_up(keys)
@@ -206,22 +180,22 @@ class EncoderBackend:
         self._recent.store(outputs, MAX_CACHED_ROWS)
         return [outputs[key] for key in keys]
 
-    def _forward(self, rows: list[EncodedPair]) -> list[_RowOutput]:
+    def _forward(self, rows: list[EncodedPair]) -> list[RowOutput]:
         """Compute rows in batches; return their outputs in order."""
-        outputs: dict[int, _RowOutput] = {}
+        outputs: dict[int, RowOutput] = {}
         for numbers, length in batch_by_length([len(row.ids) for row in rows], self.tokens):
             outputs |= zip(numbers, self._compute([rows[i] for i in numbers], length), strict=True)
         return [outputs[i] for i in range(len(rows))]
 
     @in_one_thread
     @torch.inference_mode()
-    def _compute(self, rows: list[EncodedPair], length: int) -> list[_RowOutput]:
+    def _compute(self, rows: list[EncodedPair], length: int) -> list[RowOutput]:
         tensors = [t.to(self.device) for t in self.vocabulary.batch(rows, length)]
         logits, span_logits = self.model.with_span_logits(*tensors) if self.model.marker else (self.model(*tensors), None)
         scores = logits.float().softmax(-1).tolist()
         tokens = [[]] * len(rows) if span_logits is None else span_logits.float().sigmoid().tolist()
         claims = (array("f", values[row.claim_start : len(row.ids) - 1]) for row, values in zip(rows, tokens, strict=True))
-        return [_RowOutput(Probabilities(*three), claim) for three, claim in zip(scores, claims, strict=True)]
+        return [RowOutput(Probabilities(*three), claim) for three, claim in zip(scores, claims, strict=True)]
 
 
 def _row_key(row: EncodedPair) -> bytes:
@@ -249,38 +223,3 @@ def padded_length(length: int) -> int:
     """Return the shape of a length: at most an eighth longer, rounded up to a multiple of 8, 16 over 128, 32 over 256."""
     step = max(8, 1 << (length - 1).bit_length() >> 4)
     return max(MIN_PADDED_LENGTH, -(-length // step) * step)
-
-
-class PairScorer(Protocol):
-    """A backend that scores pairs."""
-
-    def answer_many(self, requests: list[Any]) -> Sequence[list[Any]]:
-        """Answer every request, in order."""
-
-
-class ScoreCache:
-    """Cache the probabilities of at most `capacity` pairs, about 200 bytes each, for methods compared on the same rows."""
-
-    def __init__(self, backend: PairScorer, capacity: int) -> None:
-        self.backend, self.capacity = backend, capacity
-        self._cached: _RecentlyUsed[Probabilities] = _RecentlyUsed()
-
-    def answer_many(self, requests: Sequence[Entail | TagSpans]) -> list[list[Any]]:
-        """Answer all requests. Spans are not cached. An error of the backend is raised, and nothing of its call is cached."""
-        keys = {pair: _pair_key(pair) for request in requests if isinstance(request, Entail) for pair in request.pairs}
-        known = self._cached.look_up(keys.values())
-        missing = tuple(pair for pair, key in keys.items() if key not in known)
-        tagging = [request for request in requests if isinstance(request, TagSpans)]
-        needed = [*([Entail(missing)] if missing else []), *tagging]
-        replies = list(self.backend.answer_many(needed)) if needed else []
-        if missing:
-            computed = dict(zip((keys[pair] for pair in missing), replies.pop(0), strict=True))
-            self._cached.store(computed, self.capacity)
-            known |= computed
-        spans = iter(replies)
-        return [next(spans) if isinstance(r, TagSpans) else [known[keys[pair]] for pair in r.pairs] for r in requests]
-
-
-def _pair_key(pair: EntailmentPair) -> bytes:
-    # repr separates ("a", "b c") from ("a b", "c"), and an empty question from none; a lone surrogate has bytes, too
-    return blake2b(repr(tuple(pair)).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from knowhalu.encoder.bases import Base, name_of
 from knowhalu.encoder.verifier import Verifier, load_for_training
 from knowhalu.errors import ModelError
 
@@ -25,41 +26,8 @@ HEADS = ("head.", "marker.")
 """Prefixes of the weights that no base has; they are stored whole."""
 LEFT, RIGHT, DIFFERENCE, WHOLE = "left:", "right:", "difference:", "whole:"
 """Prefixes of tensors in the file: the two factors of a difference, the difference, or the weight itself."""
-
-
-@dataclass(frozen=True)
-class Base:
-    """A base encoder, by the sha256 of its `model.safetensors` and `tokenizer.json`."""
-
-    weights: str
-    tokenizer: str
-
-    @classmethod
-    def of(cls, folder: Path) -> "Base":
-        """Hash the files of a folder; raises ModelError where one cannot be read."""
-        return cls(_sha256(folder / "model.safetensors"), _sha256(folder / "tokenizer.json"))
-
-
-KNOWN = {
-    "all-mpnet-base-v2": Base(
-        weights="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
-        tokenizer="b8be2c30ba5dd723a6d5ee26d013da103d5408d92ddcb23747622f9e48f1d842",
-    ),
-}
-"""Bases by name. Other bases are allowed; a change names its base by hash."""
-
-
-def name_of(base: Base) -> str | None:
-    """Return the name of a known base; None for other bases."""
-    return next((name for name, known in KNOWN.items() if known == base), None)
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ModelError(f"{path}: cannot read the file ({error})") from error
+MERGED_ROWS = 4096
+"""Rows of a matrix that are changed at a time, so that one in fp64 takes little memory."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +37,32 @@ class Change:
     base: Base
     tensors: Mapping[str, Tensor]
     about: Mapping[str, Any]
+
+    def applied(self, name: str, weight: Tensor) -> Tensor:
+        """Return a weight of the base with its change, in fp32.
+
+        The sums are exact in fp64, since numbers in fp16 are multiples of 2**-24: the result is the same on every machine.
+        Raises KeyError or RuntimeError where the change does not fit the weight.
+        """
+        if (left := self.tensors.get(LEFT + name)) is not None:
+            right = self.tensors[RIGHT + name].double()
+            parts = zip(torch.split(weight, MERGED_ROWS), torch.split(left, MERGED_ROWS), strict=True)
+            return torch.cat([(rows.double() + factor.double() @ right).float() for rows, factor in parts])
+        if (difference := self.tensors.get(DIFFERENCE + name)) is not None:
+            if difference.shape != weight.shape:
+                raise RuntimeError(f"{name} has the shape {tuple(weight.shape)}, its difference {tuple(difference.shape)}")
+            return (weight.double() + difference.double()).float()
+        return weight.float()
+
+    @property
+    def names(self) -> set[str]:
+        """Return the names of the changed weights and of the heads."""
+        return {key.partition(":")[2] for key in self.tensors}
+
+    @property
+    def heads(self) -> dict[str, Tensor]:
+        """Return the weights that the base does not have."""
+        return {key.removeprefix(WHOLE): value for key, value in self.tensors.items() if key.startswith(WHOLE)}
 
 
 def factored(trained: Mapping[str, Tensor], before: Mapping[str, Tensor], rank: int) -> dict[str, Tensor]:
@@ -139,32 +133,27 @@ def merge(base: Path, path: Path, dropout: float = 0.0) -> Verifier:
     Raises ModelError where the change belongs to another base, or either cannot be read.
     """
     change = read_change(path)
-    _refuse_other_base(path, change, base)
+    refuse_other_base(path, change, Base.of(base), base)
     model = load_for_training(base, dropout)
-    weights = model.state_dict()
+    weights, heads = model.state_dict(), change.heads
     try:
-        for key, value in change.tensors.items():
-            kind, name = key[: key.index(":") + 1], key[key.index(":") + 1 :]
-            if kind == LEFT:
-                weights[name] += value.float() @ change.tensors[RIGHT + name].float()
-            elif kind == DIFFERENCE:
-                weights[name] += value.float()
-            elif kind == WHOLE:
-                weights[name].copy_(value)
+        for name in change.names:
+            weights[name].copy_(heads[name] if name in heads else change.applied(name, weights[name]))
     except (KeyError, RuntimeError, ValueError) as error:
         raise ModelError(f"{path}: its weights do not fit those of {base} ({error!r})") from error
     return model
 
 
-def _refuse_other_base(path: Path, change: Change, base: Path) -> None:
-    present = Base.of(base)
+def refuse_other_base(path: Path, change: Change, present: Base, base: Path | str) -> None:
+    """Raise ModelError where a change belongs to another base than the one that is present."""
     for what, wanted, actual in (
         ("weights", change.base.weights, present.weights), ("tokenizer", change.base.tokenizer, present.tokenizer)
     ):  # fmt: skip
         if wanted != actual:
             name = f" ({known})" if (known := name_of(change.base)) else ""
             raise ModelError(
-                f"{path}: made for another base than {base}: it needs {what} with the sha256 {wanted}{name}, these have {actual}"
+                f"{path}: made for another base than {base}: it needs {what} with the sha256 {wanted}{name}, "
+                f"these have {actual}. Give that base, or copy it again"
             )
 
 

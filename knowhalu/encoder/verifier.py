@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from knowhalu.encoder.adapters import PretrainedEncoder, empty_pretrained, load_pretrained
 from knowhalu.encoder.bert import Bert, BertShape, is_plain_bert, load_bert
+from knowhalu.encoder.mpnet import MPNet, is_plain_mpnet
 from knowhalu.errors import ModelError
-from knowhalu.io.fitted_files import check_fitted_weights
+from knowhalu.io.fitted_files import check_fitted_weights, fitted_folder
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.text.sentences import words
 
@@ -99,14 +100,19 @@ class PairTokenizer:
 
     def batch(self, rows: list[EncodedPair], length: int) -> tuple[Tensor, Tensor, Tensor]:
         """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
-        ids = torch.full((len(rows), length), self.pad)
-        mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
-        for i, row in enumerate(rows):
-            size = len(row.ids)
-            ids[i, :size] = torch.tensor(row.ids)
-            mask[i, :size] = 1
-            types[i, row.second_start : size] = 1
-        return ids, mask, types
+        return pad_pairs(rows, length, self.pad)
+
+
+def pad_pairs(rows: Sequence[EncodedPair], length: int, pad: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
+    ids = torch.full((len(rows), length), pad)
+    mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
+    for i, row in enumerate(rows):
+        size = len(row.ids)
+        ids[i, :size] = torch.tensor(row.ids)
+        mask[i, :size] = 1
+        types[i, row.second_start : size] = 1
+    return ids, mask, types
 
 
 def padded_length_for(length: int) -> int:
@@ -121,7 +127,7 @@ class Verifier(nn.Module):
     without span labels have none.
     """
 
-    def __init__(self, encoder: Bert | PretrainedEncoder, *, marks: bool = True) -> None:
+    def __init__(self, encoder: Bert | MPNet | PretrainedEncoder, *, marks: bool = True) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = nn.Linear(2 * encoder.hidden_size, len(CLASSES))
@@ -159,11 +165,12 @@ class Verifier(nn.Module):
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype = torch.float32) -> "Verifier":
         """Load a verifier folder; raises ModelError where a file is missing or damaged."""
-        encoder = _empty(folder)
+        config = folder / "config.json"
+        encoder = MPNet(config) if is_plain_mpnet(config) else _empty(folder)
         try:
-            weights = load_file(folder / "model.safetensors")
+            weights = {name: value.to(dtype) for name, value in load_file(folder / "model.safetensors").items()}
             model = cls(encoder, marks="marker.weight" in weights)
-            model.load_state_dict(weights)
+            model.load_state_dict(weights, assign=True)  # without a copy in fp32
         except Exception as error:  # safetensors' errors share no public root
             raise ModelError(f"{folder / 'model.safetensors'}: cannot load the verifier's weights ({error})") from error
         return model.to(dtype).eval()
@@ -202,7 +209,7 @@ def read_span_threshold(folder: Path) -> float:
 
     Raises ModelError where the file cannot be read or was fitted to other weights.
     """
-    path = folder / "marks.json"
+    path = fitted_folder(folder) / "marks.json"
     if not path.is_file():
         return DEFAULT_THRESHOLD
     try:
@@ -214,7 +221,7 @@ def read_span_threshold(folder: Path) -> float:
         ) from error
     if not 0 < threshold < 1:
         raise ModelError(f"{path}: the threshold {threshold} is not between 0 and 1. Fit it with scripts/fit_marks.py")
-    check_fitted_weights(path, data, "scripts/fit_marks.py")
+    check_fitted_weights(path, data, "scripts/fit_marks.py", folder)
     return threshold
 
 

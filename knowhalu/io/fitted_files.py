@@ -31,14 +31,33 @@ def _hash_contents(path: Path, _size: int, _changed: int) -> str:
 
 
 def weights_hash(folder: Path) -> str:
-    """Return the hash of a verifier's weights."""
-    return file_hash(folder / WEIGHTS_FILE)
+    """Return the hash of a verifier's weights; with an external verifier, also of how they are read."""
+    from knowhalu.io.verifier_file import read_external
+
+    external = read_external(folder)
+    if external is None:
+        return file_hash(folder / WEIGHTS_FILE)
+    weights = sorted(external.model.glob("*.safetensors")) if external.card.kind != "llm-judge" else []
+    files = [*weights, *(external.model / name for name in ("config.json", "tokenizer.json"))]
+    parts = [external.card.reading, *(f"{path.name} {file_hash(path)}" for path in files)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def check_fitted_weights(path: Path, fit: Mapping[str, Any], script: str) -> None:
-    """Raise ModelError where a fitted file names other weights than those in its folder; one that names none is accepted."""
+def fitted_folder(folder: Path) -> Path:
+    """Return the folder of the files that are fitted to a verifier: its own, or the one that its `verifier.toml` names."""
+    from knowhalu.io.verifier_file import read_external
+
+    external = read_external(folder)
+    return folder if external is None else external.fitted
+
+
+def check_fitted_weights(path: Path, fit: Mapping[str, Any], script: str, folder: Path | None = None) -> None:
+    """Raise ModelError where a fitted file names other weights than the verifier has; one that names none is accepted.
+
+    `folder` is that of the verifier; None: the one of the file.
+    """
     named = fit.get(WEIGHTS_HASH_FIELD)
-    if named is not None and named != (actual := weights_hash(path.parent)):
+    if named is not None and named != (actual := weights_hash(folder or path.parent)):
         raise ModelError(
             f"{path}: was fitted to other weights ({named}) than those in its folder ({actual}). Run {script} again."
         )

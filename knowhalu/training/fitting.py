@@ -19,7 +19,15 @@ from scipy.optimize import minimize
 
 from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.errors import InputError
-from knowhalu.io.fitted_files import HASHED_FILES, WEIGHTS_FILE, WEIGHTS_HASH_FIELD, weights_hash
+from knowhalu.io.fitted_files import (
+    FITTED_FILES,
+    HASHED_FILES,
+    WEIGHTS_FILE,
+    WEIGHTS_HASH_FIELD,
+    fitted_folder,
+    weights_hash,
+)
+from knowhalu.io.verifier_file import VERIFIER_FILE, read_external
 from knowhalu.methods.common.combine import COMBINATION_RULES, combine_probabilities, fit_theta
 from knowhalu.methods.common.judgment_model import MAX_FITTED_SEGMENTS, OPPOSING, SUPPORTING, FeatureWeights
 from knowhalu.text.sentences import words
@@ -183,17 +191,23 @@ def fit_span_threshold(parts: Mapping[str, Sequence[ClaimWords]]) -> dict[str, A
 def replace_fitted_file(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
     """Yield a copy of a verifier's folder whose file `name` holds `start`; on success, that file replaces the one in the folder.
 
-    It then records the weights that it was fitted to. Raises InputError where the folder has no weights.
+    With an external verifier, the copy is a `verifier.toml` that names its model, and the file replaces the one in the folder of
+    its fitted files. The file then records the weights that it was fitted to. Raises InputError where the folder has no weights.
     """
-    if not (folder / WEIGHTS_FILE).is_file():
+    external, home = read_external(folder), fitted_folder(folder)
+    if external is None and not (folder / WEIGHTS_FILE).is_file():
         raise InputError(f"{folder}: there is no {WEIGHTS_FILE}; give the folder of a verifier")
-    with tempfile.TemporaryDirectory(prefix=".fit-", dir=folder) as temporary:
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fit-", dir=home) as temporary:
         draft = Path(temporary)
-        for part in HASHED_FILES:
-            if part != name and (folder / part).exists():
-                (draft / part).symlink_to((folder / part).resolve())
+        if external is not None:
+            card = external.card.model_copy(update={"model": external.model.resolve(), "fitted": None})
+            (draft / VERIFIER_FILE).write_text(card.toml(), encoding="utf-8")
+        for part in HASHED_FILES if external is None else FITTED_FILES:
+            if part != name and (home / part).exists():
+                (draft / part).symlink_to((home / part).resolve())
         (draft / name).write_text(json.dumps(start), encoding="utf-8")
         yield draft
         fit = json.loads((draft / name).read_text(encoding="utf-8"))
         (draft / name).write_text(json.dumps(fit | {WEIGHTS_HASH_FIELD: weights_hash(folder)}, indent=1) + "\n", encoding="utf-8")
-        (draft / name).replace(folder / name)
+        (draft / name).replace(home / name)

@@ -41,7 +41,7 @@ def test_a_second_run_continues_and_a_restart_starts_over(knowhalu, source, tmp_
 def test_the_reply_cache_can_be_left_out(knowhalu, source, monkeypatch):
     seen = []
     monkeypatch.setattr("knowhalu.batch.detect", lambda checker, *rest, **options: seen.append(checker.settings.llm.cache))
-    monkeypatch.setattr("knowhalu.cli.check.show_summary", lambda *given: None)
+    monkeypatch.setattr("knowhalu.cli.tables.show_summary", lambda *given: None)
     for options in ((), ("--no-cache",)):
         knowhalu("detect", source, "-o", "out.jsonl", *options)
     assert seen == [True, False]

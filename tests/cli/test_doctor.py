@@ -2,13 +2,14 @@
 
 import socket
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import knowhalu.build  # noqa: F401 - takes the packaged folder before a test puts another in its place
 from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
+from knowhalu.encoder.models import MODELS
 from knowhalu.index.build import build_index
 from knowhalu.llm.options import LLMOptions
 from knowhalu.profiles import load_settings
@@ -25,7 +26,7 @@ def verifier(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     for name in VERIFIER_FILES:
         (folder / name).write_bytes(b"x")
-    monkeypatch.setattr("knowhalu.encoder.options.PACKAGED_VERIFIER", folder)
+    monkeypatch.setitem(MODELS, "small", replace(MODELS["small"], shipped=folder))
     return folder
 
 
@@ -43,6 +44,13 @@ def test_a_missing_verifier_fails_with_a_remedy(knowhalu, verifier):
     assert "MISS verifier" in result.stdout
     assert "model.safetensors missing" in result.stdout
     assert "train_verifier.py" in result.stdout
+
+
+def test_the_verifier_of_the_settings_is_shown(knowhalu, verifier, tmp_path):
+    assert f"verifier       small: {verifier} (" in knowhalu("doctor").stdout
+    assert f"verifier       {verifier} (" in knowhalu("doctor", "--set", f"verifier={verifier}").stdout
+    result = knowhalu("doctor", "--set", "verifier=none")
+    assert result.exit_code == 1 and "MISS verifier       none: there is no such verifier" in result.stdout
 
 
 def test_a_damaged_index_fails_only_where_the_settings_name_it(knowhalu, verifier, tmp_path):
@@ -158,7 +166,7 @@ def test_an_unusable_server_is_reported_with_a_remedy(monkeypatch):
 
 def test_the_printed_settings_read_back_to_the_same_tree(tmp_path):
     file = tmp_path / "knowhalu.toml"
-    for pairs in ((), ("knowhalu.delta1=0.3", "retrieval.index=a b", "engine.ordered=false", 'encoder.folder="C:\\\\x"')):
+    for pairs in ((), ("knowhalu.delta1=0.3", "retrieval.index=a b", "engine.ordered=false", 'encoder.verifier="C:\\\\x"')):
         tree = load_settings(pairs=pairs)
         file.write_text(render_settings(tree), encoding="utf-8")
         assert load_settings(file) == tree

@@ -10,6 +10,7 @@ from transformers import AutoModel
 
 from knowhalu.encoder.adapters import PretrainedEncoder, load_pretrained
 from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.mpnet import MPNet
 from knowhalu.encoder.verifier import PairTokenizer, Verifier, load_for_training
 from knowhalu.errors import ModelError
 from knowhalu.requests import EntailmentPair
@@ -58,7 +59,7 @@ def test_logits_do_not_depend_on_padding(folders, tmp_path, kind):
     model = load_for_training(folder).eval()
     model.save(tmp_path, PairTokenizer.load(folder).tokenizer)
     loaded = Verifier.load(tmp_path)
-    assert isinstance(loaded.encoder, PretrainedEncoder)
+    assert isinstance(loaded.encoder, MPNet if kind == "mpnet" else PretrainedEncoder)
     expected = model(*batch(folder))
     assert torch.allclose(loaded(*batch(tmp_path)), expected, atol=5e-3)
     assert torch.allclose(loaded(*batch(tmp_path, 96)), loaded(*batch(tmp_path)), atol=1e-5)

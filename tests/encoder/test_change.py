@@ -9,8 +9,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from knowhalu.encoder.bases import KNOWN, Base, name_of
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.change import HEADS, KNOWN, Base, factored, merge, name_of, read_change, write_change
+from knowhalu.encoder.change import HEADS, factored, merge, read_change, write_change
 from knowhalu.encoder.verifier import Verifier, load_for_training
 from knowhalu.errors import ModelError
 from tests.support.tiny import VOCABULARY, write_library_base, write_tokenizer

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.encoder.backend import ScoreCache
+from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.requests import Entail, EntailmentPair, Probabilities
 
 PAIRS = st.builds(EntailmentPair, st.sampled_from("ab"), st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([None, "", "q"]))

@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 
-from knowhalu.encoder.backend import EncoderBackend, ScoreCache
+from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.bert import Bert, BertShape
+from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.encoder.verifier import (
     DEFAULT_THRESHOLD,
     PairTokenizer,

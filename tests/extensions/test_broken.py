@@ -7,7 +7,8 @@ import pytest
 from knowhalu.build import build_engine, build_method, fingerprint, llm_identity
 from knowhalu.calibration.tunable import stored_run_settings
 from knowhalu.datasets.catalog import dataset_card
-from knowhalu.encoder.options import EncoderOptions, verifier_folder
+from knowhalu.encoder.models import verifier_folder
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.profiles import load_settings
 from knowhalu.registry import method_card
@@ -126,7 +127,7 @@ def test_an_error_that_an_extension_raises_on_purpose_is_shown_as_it_is(broken):
 
 def test_verifier_that_is_no_path_is_refused(broken):
     with pytest.raises(SettingsError, match="the verifier 'no-path' is no path of a folder"):
-        verifier_folder(EncoderOptions(folder="no-path"))
+        verifier_folder(EncoderOptions(verifier="no-path"))
 
 
 @pytest.mark.parametrize("name", ["no_such_module_anywhere:Class", "json:NoSuchClass"])

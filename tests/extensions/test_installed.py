@@ -9,7 +9,8 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.build import build_method, fingerprint
 from knowhalu.datasets.catalog import dataset_card
-from knowhalu.encoder.options import EncoderOptions, verifier_folder
+from knowhalu.encoder.models import verifier_folder
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError
@@ -187,4 +188,4 @@ def test_dataset_is_evaluated_by_name_by_file_and_by_import_path(name, installed
 def test_dataset_and_verifier_are_files_of_the_package(installed):
     assert known_names("datasets") == ["my-set"]
     assert dataset_card("my-set").about == "Answers of our support desk, labelled by its staff."
-    assert verifier_folder(EncoderOptions(folder="my-verifier")) == installed / "knowhalu_example" / "my-verifier"
+    assert verifier_folder(EncoderOptions(verifier="my-verifier")) == installed / "knowhalu_example" / "my-verifier"

@@ -43,3 +43,13 @@ def test_detect_with_a_served_llm_imports_no_model_library(tmp_path):
 
 def test_settings_import_no_model_library(tmp_path):
     assert heavy_modules(tmp_path, "settings") == heavy_modules(tmp_path, "methods") == []
+
+
+def test_a_single_check_imports_no_evaluation(tmp_path):
+    program = "import sys, knowhalu.cli.check; print([m for m in sys.modules if m.startswith('knowhalu.evaluation')])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_list_of_models_imports_no_model_library(tmp_path):
+    assert heavy_modules(tmp_path, "models", "list") == heavy_modules(tmp_path, "models", "path", "small") == []

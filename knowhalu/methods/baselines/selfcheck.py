@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from knowhalu.errors import ReplyError, StageError
+from knowhalu.errors import ModelError, ReplyError, StageError
+from knowhalu.io.verifier_file import distinguishes_contradictions
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import source_queries
 from knowhalu.methods.common.labels import LabelScheme, generate_label
@@ -194,6 +195,10 @@ class SelfCheckEncoder:
     """Compare sentences with given responses by the verifier (the NLI variant)."""
 
     def __init__(self, folder: Path) -> None:
+        """Keep the folder; raises ModelError where its verifier has no output for the contradictions that are measured here."""
+        if not distinguishes_contradictions(folder):
+            remedy = "Use one with the classes supported, contradicted and neutral, or a language model: --reasoner llm"
+            raise ModelError(f"{folder}: selfcheck counts contradictions, which this verifier does not distinguish. {remedy}")
         self.folder = folder
 
     def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:

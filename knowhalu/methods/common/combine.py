@@ -48,6 +48,14 @@ class CombinationCalibration(NamedTuple):
     reference: float
 
 
+DEFAULT_CALIBRATION = CombinationCalibration(dict.fromkeys(COMBINATION_RULES, 0.5), typical=0.95, reference=4.0)
+"""The calibration where nothing was fitted: a text is hallucinated if that is more likely than not.
+
+The paper fits theta for each model on 1,000 texts and gives no figures. `factored.theta` overrides them; `fit_theta` fits one on
+labelled rows.
+"""
+
+
 def combine_probabilities(claims: Sequence[float], typical: float, reference: float) -> dict[CombinationRule, float]:
     """Combine P(supported) of n >= 1 claims by every rule; each result is in [0, 1] and grows with each claim's.
 

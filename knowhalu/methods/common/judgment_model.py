@@ -1,21 +1,24 @@
 """Evidence features of a claim, and the calibrated logistic regression over them, whose weights can be read in its file."""
 
+import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from knowhalu.errors import ModelError
-from knowhalu.io.fitted_files import check_fitted_weights
+from knowhalu.io.fitted_files import FITTED_FILES, HASHED_FILES, check_fitted_weights, file_hash, fitted_folder, weights_hash
+from knowhalu.io.verifier_file import ExternalVerifier, read_external
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, found_share, text_facts
 from knowhalu.text.sentences import content_words
 from knowhalu.text.values import Agreement, check_values, has_value_of_another
-from knowhalu.types import Sample
+from knowhalu.types import KnowledgeForm, Sample
 
+TASKS = ("claim", "answer")
 MAX_LOGIT = 6.0
 CONTRADICTION_LOGIT = 1.0
 """Log-odds from which a contradiction is certain: hardly any claim above is supported."""
@@ -123,16 +126,41 @@ def _known(weights: Mapping[str, float]) -> dict[str, float]:
     return dict(weights)
 
 
+def verifier_hash(folder: Path) -> str:
+    """Return one hash over the files that make a verifier.
+
+    A fit with features of older versions has another hash than it had there, as these features have other values now: neither a
+    run nor a profile of such a version may continue here.
+    """
+    external = read_external(folder)
+    if external is None:
+        hashes = [file_hash(folder / name) for name in HASHED_FILES]
+    else:
+        fitted = (file_hash(external.fitted / name) for name in FITTED_FILES)
+        hashes = [weights_hash(folder), str(external.card.threshold), *fitted]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
+
+
+def plain_judgment(verifier: ExternalVerifier | None = None, tasks: Iterable[str] = TASKS) -> dict[str, Any]:
+    """Return the content of a judgment.json that follows the verifier: its probability, with its threshold shifted to 0.5."""
+    cut = 0.0 if verifier is None else logit(verifier.card.threshold)
+    plain = {"bias": 0.0, "cut": cut, "slack": 0.0, "weights": {"window_supported": 1.0}}
+    thresholds = {task: [0.0, 1.0] for task in tasks}
+    return {"weights": {f"{task}.{form}": plain for task in thresholds for form in KnowledgeForm}, "thresholds": thresholds}
+
+
 class JudgmentModel:
     """The weights for each task and form, and the thresholds of the aggregation, from `judgment.json`.
 
-    `evades` is the probability from which an answer misses its question; None where the verifier was not trained to tell.
+    `evades` is the probability from which an answer misses its question; None where the verifier was not trained to tell. A
+    external verifier may have no such file: its probability is the judgment then, and `fitted` is False.
     """
 
     def __init__(self, folder: Path) -> None:
-        path = folder / "judgment.json"
+        path, external = fitted_folder(folder) / "judgment.json", read_external(folder)
+        self.fitted = external is None or path.is_file()
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = json.loads(path.read_text(encoding="utf-8")) if self.fitted else plain_judgment(external)
             self._weights = {
                 k: FeatureWeights(v["bias"], _known(v["weights"]), v["cut"], v["slack"], v.get("slope", 1.0))
                 for k, v in data["weights"].items()
@@ -143,7 +171,7 @@ class JudgmentModel:
             raise ModelError(
                 f"{path}: cannot read the judgment weights ({error}); fit them with scripts/fit_judgment.py"
             ) from error
-        check_fitted_weights(path, data, "scripts/fit_judgment.py")
+        check_fitted_weights(path, data, "scripts/fit_judgment.py", folder)
 
     def weights(self, task: str, form: str) -> FeatureWeights:
         """Return the weights of "claim" or "answer" in one form."""

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knowhalu.errors import ModelError
-from knowhalu.io.fitted_files import check_fitted_weights
-from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
+from knowhalu.io.fitted_files import check_fitted_weights, fitted_folder
+from knowhalu.io.verifier_file import read_external
+from knowhalu.methods.common.combine import COMBINATION_RULES, DEFAULT_CALIBRATION, CombinationCalibration
 from knowhalu.methods.knowhalu.encoder import EntailmentJudge
 from knowhalu.requests import Conversation
 from knowhalu.text.clauses import claims_nothing, split_clauses
@@ -39,8 +40,10 @@ class FactoredEncoder:
 
 
 def load_combination_calibration(folder: Path) -> CombinationCalibration:
-    """Load the thetas of a verifier; raises ModelError naming the file and the remedy."""
-    path = folder / "factored.json"
+    """Load the thetas of a verifier, those of a model nobody fitted for an external verifier without them; raises ModelError."""
+    path = fitted_folder(folder) / "factored.json"
+    if read_external(folder) is not None and not path.is_file():
+        return DEFAULT_CALIBRATION
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         calibration = CombinationCalibration(
@@ -49,7 +52,7 @@ def load_combination_calibration(folder: Path) -> CombinationCalibration:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path}: cannot read the thetas of Factored Verification ({error}); "
                          "fit them with scripts/fit_theta.py") from error  # fmt: skip
-    check_fitted_weights(path, data, "scripts/fit_theta.py")
+    check_fitted_weights(path, data, "scripts/fit_theta.py", folder)
     if not (all(0 <= t <= 1 for t in calibration.thetas.values()) and 0 < calibration.typical <= 1 and calibration.reference > 0):
         raise ModelError(f"{path}: thetas and typical support must be probabilities; fit them with scripts/fit_theta.py")
     return calibration

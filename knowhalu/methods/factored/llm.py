@@ -13,7 +13,7 @@ from functools import partial
 from knowhalu.errors import ReplyError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import quote_step
-from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
+from knowhalu.methods.common.combine import DEFAULT_CALIBRATION
 from knowhalu.methods.common.labels import LabelScheme, generate_bare_label, generate_labelled_rationale, measure_label
 from knowhalu.methods.options import FactoredOptions
 from knowhalu.prompts.book import PromptBook, factored_family
@@ -37,12 +37,6 @@ from knowhalu.text.quantities import number_value
 from knowhalu.text.sentences import Span, word_count, words
 from knowhalu.types import Claim, Judgment, Label, Passage, Relation, Sample
 
-DEFAULT_CALIBRATION = CombinationCalibration(dict.fromkeys(COMBINATION_RULES, 0.5), typical=0.95, reference=4.0)
-"""The calibration where nothing was fitted: a text is hallucinated if that is more likely than not.
-
-The paper fits theta for each model on 1,000 texts and gives no figures. `factored.theta` overrides them; `fit_theta` in
-`knowhalu.methods.common.combine` fits one on labelled rows.
-"""
 MAX_BATCH_SENTENCES, MAX_BATCH_WORDS, CONTEXT_WORDS = 8, 160, 100
 """Sentences and words that one request splits into claims, and words of the text before them that are shown."""
 

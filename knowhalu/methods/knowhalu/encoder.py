@@ -48,6 +48,7 @@ OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question
 LANGUAGE_NOTE = "the verifier reads English only"
 NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
+UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
 MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
 """Minimum shares of a question's (or a claim's) words and names that sources must have to be on its topic.
 
@@ -138,6 +139,8 @@ class KnowHaluEncoder:
         best = speaking_window(reading, windows, names)
         window = reading.windows[best]
         rationale = OFF_TOPIC_NOTE if label is Label.INCONCLUSIVE else _rationale(window, features, label)
+        if not self.model.fitted:
+            rationale = f"{rationale}; {UNFITTED_NOTE}"
         if label is Label.INCORRECT and part.question and _misses_question(window, reading.plain[best], features):
             kind, rationale = HallucinationKind.OFF_TARGET, OFF_TARGET_NOTE
         wrong = label is Label.INCORRECT and kind is None
