@@ -20,7 +20,8 @@ _GREETING = (
 )
 _THANKS = (
     r"(?:thanks?(?: you)?(?: (?:so|very) much| a lot)?(?: for [^.!?]+)?|you(?:'re| are) (?:very |most )?welcome|no problem"
-    r"|my pleasure|not at all|(?:i )?apologi[sz]e[^.!?]*|(?:i'm |i am )?(?:so |very )?sorry(?: (?:about|for|to hear)[^.!?]{0,60})?)"
+    r"|my pleasure|not at all|(?:i )?apologi[sz]e[^.!?]*"
+    r"|(?:i'm |i am )?(?:so |very )?sorry(?: (?:about|for|to hear)[^.!?]{0,60})?)"
 )
 _PRAISE = (
     r"(?:(?:that(?:'s| is)|what) an? )?(?:great|good|excellent|interesting|nice|fantastic|important|tricky|wonderful)"
@@ -50,7 +51,8 @@ _ANNOUNCEMENT = re.compile(
 _SOURCE = (
     r"(?:the |this |these |your |our |my )?(?:provided |given |supplied |available |above |following |retrieved |attached )?"
     r"(?:context|information|documents?|text|passages?|sources?|articles?|excerpts?|search results|knowledge(?: base)?|data"
-    r"|material|conversation|transcript|paper|report)(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?"
+    r"|material|conversation|transcript|paper|report)"
+    r"(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?"
 )
 _LEADS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -60,8 +62,10 @@ _LEADS = tuple(
         rf"{_SOURCE} (?:clearly |also |explicitly )?(?:states?|says?|mentions?|notes?|explains?|indicates?|shows?|suggests?"
         r"|confirms?|tells? us) that ",
         rf"(?:{_ASSENT}|great question|good question)[,!.:]\s+",
-        r"(?:in (?:short|summary|conclusion|brief|other words|fact|general)|to (?:summari[sz]e|answer your question|sum up)|overall"
-        r"|basically|essentially|as (?:you can see|mentioned(?: above| before)?|noted)|please note that|note that|keep in mind that"
+        r"(?:in (?:short|summary|conclusion|brief|other words|fact|general)|to (?:summari[sz]e|answer your question|sum up)"
+        r"|overall"
+        r"|basically|essentially|as (?:you can see|mentioned(?: above| before)?|noted)|please note that|note that"
+        r"|keep in mind that"
         r"|it is (?:worth noting|important to note|also worth noting) that|as far as i know|to be clear|indeed|additionally"
         r"|furthermore|moreover|however|also|finally|therefore|thus|for example|for instance),?\s+",
         r"(?:the (?:short |simple )?answer(?: to your question)? is(?: that)?|answer)[:,]?\s+",

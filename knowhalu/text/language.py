@@ -33,4 +33,4 @@ def is_foreign(text: str) -> bool:
         return False
     ranks = dict(_identifier().rank(text))
     best = max(ranks, key=ranks.__getitem__)
-    return best != "en" and ranks[best] - ranks["en"] > MIN_MARGIN
+    return bool(best != "en" and ranks[best] - ranks["en"] > MIN_MARGIN)

@@ -112,7 +112,7 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
 
 
 def has_value_of_another(claim: str, sentences: Sequence[str]) -> bool:
-    """Tell whether a claim has a value of another thing: its nearest sentence has another value, and only a farther one has the same.
+    """Tell whether a claim has the value of another thing: only a farther sentence has it, and the nearest has another value.
 
     Sentences are the nearer the more of the claim's other words they have; a sentence as near with the same value settles it.
     """

@@ -82,7 +82,8 @@ class SourceSentence(NamedTuple):
 
 _REFERS_BACK = re.compile(
     r"\W*(?:he|she|it|they|his|her|its|their|this|that|these|those|such|there|both"
-    r"|the (?:former|latter|two|same|company|film|book|song|album|team|building|ship|show|series|group|man|woman|couple|event|project|law|species))\b",
+    r"|the (?:former|latter|two|same|company|film|book|song|album|team|building|ship|show|series|group"
+    r"|man|woman|couple|event|project|law|species))\b",
     re.IGNORECASE,
 )
 
