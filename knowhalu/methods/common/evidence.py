@@ -45,20 +45,24 @@ def wanted_words(part: Sample) -> frozenset[str]:
 _CAPITALISED = re.compile(r"(?<![\w’'-])[^\W\d_a-z][\w’'-]+")  # noqa: RUF001
 
 
-def subject_names(part: Sample, source: str) -> frozenset[str]:
-    """Return the names in a claim and its question, as content words.
+def name_words(text: str, source: str) -> set[str]:
+    """Return the names in a text, as content words.
 
     The first word of a sentence is one where the source, too, has it with a capital only.
     """
     names: set[str] = set()
-    for text in (part.question or "", part.response):
-        starts = {s.start for s in sentences(text)}
-        for m in _CAPITALISED.finditer(text):
-            word = m.group()
-            opens = m.start() in starts and (word not in source or re.search(rf"\b{re.escape(word.lower())}\b", source))
-            if not opens:
-                names.update(content_words(word))
-    return frozenset(names)
+    starts = {s.start for s in sentences(text)}
+    for m in _CAPITALISED.finditer(text):
+        word = m.group()
+        opens = m.start() in starts and (word not in source or re.search(rf"\b{re.escape(word.lower())}\b", source))
+        if not opens:
+            names.update(content_words(word))
+    return names
+
+
+def subject_names(part: Sample, source: str) -> frozenset[str]:
+    """Return the names in a claim and its question, as content words."""
+    return frozenset(name_words(part.question or "", source) | name_words(part.response, source))
 
 
 def select_sentences(
@@ -245,7 +249,11 @@ def read_sentences_of(steps: Sequence[Step], form: KnowledgeForm) -> list[ReadSe
 
 
 def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
-    """Join the sentences of several sources that add wanted words, those that add most first; None where one source suffices."""
+    """Join the sentences of several sources that a claim needs together; None where one source suffices or nothing connects them.
+
+    Sentences are added by how many of the wanted words they add. They belong together where a name that the claim does not have
+    stands in both, as the author between a book and a birthplace: two facts that share no such name may be of two things.
+    """
     missing, chosen, room = set(wanted_words(part)), list[int](), MAX_WINDOW_WORDS
     content = [set(content_words(r.view)) for r in read]
     while missing:
@@ -255,6 +263,16 @@ def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
         chosen.append(best)
         missing -= content[best]
         room -= word_count(read[best].view)
-    if len({read[i].passage for i in chosen}) < 2:
+    if len({read[i].passage for i in chosen}) < 2 or not bridging_names(part, [read[i] for i in chosen]):
         return None
     return " ".join(read[i].view for i in sorted(chosen))
+
+
+def bridging_names(part: Sample, read: Sequence[ReadSentence]) -> frozenset[str]:
+    """Return the names that sentences of several sources share and that the claim does not have, as content words."""
+    sources: dict[str, set[str]] = {}
+    for r in read:
+        others = " ".join(o.view for o in read if o.passage != r.passage)
+        for name in name_words(r.view, others) - wanted_words(part):
+            sources.setdefault(name, set()).add(r.passage)
+    return frozenset(name for name, found in sources.items() if len(found) > 1)
