@@ -76,11 +76,11 @@ _LEADS = tuple(
 class NoClaim(StrEnum):
     """Why a unit claims nothing about the world."""
 
-    COURTESY = "courtesy"
-    QUESTION = "question"
-    ANNOUNCEMENT = "announcement"
-    REFUSAL = "refusal"
-    HEADING = "heading"
+    COURTESY = "a courtesy"
+    QUESTION = "a question"
+    ANNOUNCEMENT = "an announcement of what follows"
+    REFUSAL = "a refusal to answer"
+    HEADING = "a heading"
     EMPTY = "no words"
 
 

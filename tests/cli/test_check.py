@@ -10,7 +10,7 @@ from knowhalu.io.outcomes import parse_outcome
 from knowhalu.methods.common.verdict import span_finding
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Finding, Segment, SkippedSpan, Verdict
-from knowhalu.text.sentences import Span, sanitize
+from knowhalu.text.sentences import sanitize
 from knowhalu.types import Judgment, KnowledgeForm, Label, Sample
 from tests.support import scripted_checks
 from tests.support.scripted_checks import segment_of
@@ -155,7 +155,7 @@ def test_only_flagged_segments_are_marked():
 def test_unsupported_words_are_set_apart():
     text = "Mars is red. It has nine moons."
     segment = segment_of(Sample(response=text), Label.INCORRECT).model_copy(update={"start": 13, "end": 31, "text": text[13:]})
-    found = span_finding(Span(13, 31, text[13:]), UnsupportedSpan(7, 11, 0.9))
+    found = span_finding(text, range(13, 31), UnsupportedSpan(7, 11, 0.9))
     segment = segment.model_copy(update={"findings": (found,)})
     assert highlight_response(text, [segment], coloured=False).plain == "Mars is red. [✗ It has «nine» moons.]"
     coloured = highlight_response(text, [segment], coloured=True)

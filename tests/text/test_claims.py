@@ -59,5 +59,5 @@ def test_a_pronoun_brings_the_sentence_before_as_context():
 
 
 def test_a_list_item_brings_what_introduces_it():
-    claims = find_claims("## Ferry\nIt runs:\n- on Mondays\n- on Fridays")
-    assert [c.context for c in claims if c.no_claim is None][-1] == "Ferry It runs:"
+    claims = find_claims("## Harbour ferry\nThe ferry runs:\n- on Mondays\n- on Fridays")
+    assert [c.context for c in claims if c.no_claim is None] == ["Harbour ferry The ferry runs:"] * 2
