@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from knowhalu.methods.common.judgment_model import FEATURES
-from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
+from knowhalu.methods.knowhalu.encoder import OFF_TOPIC_NOTE, KnowHaluEncoder
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, Search, TagSpans, UnsupportedSpan
 from knowhalu.results import Verdict
@@ -101,12 +101,15 @@ def test_a_supported_answer_that_misses_the_question_is_off_target(reasoner, ans
     assert verdict.hallucinated and verdict.kind is kind
 
 
-def test_off_topic_sources_make_a_text_inconclusive(reasoner):
-    sample = Sample(
-        id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge="Bees make honey from nectar."
-    )
-    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN)
-    assert verdict.label is Label.INCONCLUSIVE and verdict.hallucinated is None and verdict.reason
+@pytest.mark.parametrize(
+    ("given", "label", "reason"),
+    [((), Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC), (("Bees make honey from nectar.",), Label.INCORRECT, None)],
+)
+def test_off_topic_sources_make_a_text_inconclusive_unless_they_were_given(reasoner, given, label, reason):
+    page = Passage(id="a", text="Bees make honey from nectar.", end=28)
+    sample = Sample(id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge=given)
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN, lambda q: [page])
+    assert (verdict.label, verdict.inconclusive_reason, verdict.reason) == (label, reason, OFF_TOPIC_NOTE)
 
 
 @pytest.mark.parametrize("said", ["N/A", "-", "...", "None.", "\u200b", "null"])
@@ -234,7 +237,7 @@ def test_every_source_is_read_alone_and_several_together_only_where_none_has_all
         return {p.premise for r in requests if isinstance(r, Entail) for p in r.pairs}
 
     assert premises("Ilse Brand was born in Oslo.") == set(parts)
-    assert premises("The director Ilse Brand of Blue Lamp was born in Oslo.") == {*parts, " ".join(parts)}
+    assert premises("The director of Blue Lamp was born in Oslo.") == {*parts, " ".join(parts)}
 
 
 @pytest.mark.parametrize(
