@@ -37,7 +37,7 @@ class InconclusiveReason(StrEnum):
     )  # fmt: skip
     LANGUAGE = (
         "language", "the text or its sources are not in English",
-        "Translate them, or use a verifier or a language model that reads the language.",
+        "Translate them, or use a language model that reads the language (--reasoner llm).",
     )  # fmt: skip
 
     description: str
