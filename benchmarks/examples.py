@@ -5,6 +5,7 @@ A `console` block holds a command behind `$` and its output; a `python` block is
 Durations and the hash of the index differ from run to run, so no test compares them.
 """
 
+import argparse
 import os
 import re
 import shlex
@@ -45,6 +46,7 @@ def renewed(text: str, folder: Path) -> str:
 
 def main() -> None:
     """Write the README with the output of this version."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     page = ROOT / "README.md"
     with tempfile.TemporaryDirectory() as folder:
         text = renewed(page.read_text(encoding="utf-8"), Path(folder))

@@ -19,25 +19,29 @@ from quality import judged
 from verifier import SETS, gains
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
-from fit_judgment import FEW, beginning, checked
+from fit_judgment import FEW, beginning, checked, with_verifier
 
 from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.methods.common.combine import soft_max_probability
 from knowhalu.methods.common.judgment_model import FeatureWeights
 from knowhalu.results import Verdict
+from knowhalu.settings import Settings
 from knowhalu.training.fit_rows import answer_rows, claim_rows
 from knowhalu.training.fitting import fit_signed_logistic
 from knowhalu.training.holdout import HeldOutRows
 
 Rows = Mapping[str, list[dict[str, Any]]]
 GROUPS = {
-    "sentences, one by one": "weakest_supported nearest_supported nearest_contradicted best_contradicted pairs",
-    "words in common": "coverage_open coverage_best",
-    "numbers, dates, names": "numbers_missing numbers_elsewhere dates_missing counts_missing names_missing",
-    "negation": "negation_differs negated",
-    "the question": "asked_supported asked_contradicted asked_best fresh_covered entity_verbatim question_near_answer",
+    "sentences, one by one": "sentence_supported sentence_contradicted",
+    "sentences of several sources": "joined_supported",
+    "wide windows": "wide_supported",
+    "words in common": "coverage fresh_covered",
+    "values": "values_equal values_differ values_missing",
+    "names": "names_missing",
+    "negation": "negation_differs",
+    "question or context": "plain_supported fresh_covered",
 }
-WHOLE = ("joint_supported", "joint_contradicted", "sure_contradicted")
+WINDOW = ("window_supported", "window_contradicted", "sure_contradicted")
 
 
 def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
@@ -48,8 +52,11 @@ def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(shutil.copytree(PACKAGED_VERIFIER, Path(temporary) / "verifier"))
         (folder / "judgment.json").write_text(json.dumps(beginning(tasks)), encoding="utf-8")
+        settings = with_verifier(Settings(), folder)
         for task, rows in tasks.items():
-            read = [(r, s.base) for r, v in checked(folder, rows, f"{task}s", whole=True) for s in v.segments if s.base.features]
+            read = [
+                (r, s.base) for r, v in checked(settings, rows, f"{task}s", whole=True) for s in v.segments if s.base.features
+            ]
             share = {o: sum(r.origin == o for r, _ in read) for o in {r.origin for r, _ in read}}
             by_task[task] = [
                 {"features": j.features, "gold": r.supported, "weight": 100 * r.weight / max(share[r.origin], FEW)}
@@ -122,7 +129,7 @@ def main() -> None:
     tested = {name: rows_of(args.data, name) for name in SETS}
     fits = {"all features": fitted(rows, ())}
     fits |= {f"without {group}": fitted(rows, names.split()) for group, names in GROUPS.items()}
-    fits["the whole evidence alone"] = fitted(rows, (), WHOLE)
+    fits["the nearest window alone"] = fitted(rows, (), WINDOW)
     scores = {fit: scored(weights, tested, args.runs) for fit, weights in fits.items()}
     results = compared(tested, scores["all features"], scores)
     write_results(args.out, results, table(results))

@@ -23,6 +23,7 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
 from knowhalu.requests import Conversation
 from knowhalu.results import Failure, Verdict
+from knowhalu.text.claims import NoClaim, find_claims
 from knowhalu.text.sentences import content_words
 from knowhalu.training.data_files import text_of
 from knowhalu.training.edits import detokenize
@@ -113,10 +114,11 @@ class Check:
         self.reasoner = reasoner
 
     def check(self, sample: Sample) -> Conversation[Verdict]:
-        """Decide whether the answer is on target."""
+        """Decide whether the answer is on target; what only declines claims nothing, and is seen before."""
         extraction = yield from self.reasoner.extract(sample.question or "", sample.response)
-        off = extraction.is_none and not extraction.refusal
-        label = Label.INCONCLUSIVE if extraction.refusal else Label.INCORRECT if off else Label.CORRECT
+        refusal = extraction.refusal or {c.no_claim for c in find_claims(sample.response)} == {NoClaim.REFUSAL}
+        off = extraction.is_none and not refusal
+        label = Label.INCONCLUSIVE if refusal else Label.INCORRECT if off else Label.CORRECT
         return Verdict(
             id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=off,
             kind=HallucinationKind.OFF_TARGET if off else None, probability=extraction.confidence, reason=extraction.reason,

@@ -3,63 +3,52 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import count
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class InconclusiveReason(StrEnum):
-    """Why a text is INCONCLUSIVE."""
+    """Why a text is INCONCLUSIVE: the reason in words, and the next step for the user in one sentence."""
 
-    NOTHING_RETRIEVED = "nothing_retrieved"
-    OFF_TOPIC = "off_topic"
-    CONFLICTING = "conflicting"
-    UNSURE = "unsure"
-    FORMS_DISAGREE = "forms_disagree"
-    NOTHING_TO_CHECK = "nothing_to_check"
-    LANGUAGE = "language"
-
-    @property
-    def description(self) -> str:
-        """Return the reason in words."""
-        return _REASONS[self][0]
-
-    @property
-    def next_action(self) -> str:
-        """Return the next step for the user, in one sentence."""
-        return _REASONS[self][1]
-
-
-_REASONS: Mapping[InconclusiveReason, tuple[str, str]] = {
-    InconclusiveReason.NOTHING_RETRIEVED: (
-        "no evidence was retrieved",
+    NOTHING_RETRIEVED = (
+        "nothing_retrieved", "no evidence was retrieved",
         "Add sources on the topic (--knowledge, --document, or documents for the index), or retrieve more passages a query.",
-    ),
-    InconclusiveReason.OFF_TOPIC: (
-        "the sources do not cover the topic",
+    )  # fmt: skip
+    OFF_TOPIC = (
+        "off_topic", "the sources do not cover the topic",
         "Look at the retrieved passages: if none covers the topic, add sources that do, or retrieve more passages a query.",
-    ),
-    InconclusiveReason.CONFLICTING: (
-        "one source supports the text and another contradicts it",
+    )  # fmt: skip
+    CONFLICTING = (
+        "conflicting", "one source supports the text and another contradicts it",
         "Compare the evidence on both sides, and remove the source that is not reliable.",
-    ),
-    InconclusiveReason.UNSURE: (
-        "the model is not certain",
+    )  # fmt: skip
+    UNSURE = (
+        "unsure", "the model is not certain",
         "Use a stronger model (--reasoner llm, a larger model or another method), or fit thresholds to your own labelled rows.",
-    ),
-    InconclusiveReason.FORMS_DISAGREE: (
-        "the two forms of knowledge disagree",
+    )  # fmt: skip
+    FORMS_DISAGREE = (
+        "forms_disagree", "the two forms of knowledge disagree",
         "Compare the two judgments and their evidence, or let knowhalu calibrate fit when the second form overrides the first.",
-    ),
-    InconclusiveReason.NOTHING_TO_CHECK: (
-        "the text makes no claim that can be checked",
+    )  # fmt: skip
+    NOTHING_TO_CHECK = (
+        "nothing_to_check", "the text makes no claim that can be checked",
         "If the text states facts, write them as whole sentences and check it again.",
-    ),
-    InconclusiveReason.LANGUAGE: (
-        "the text or its sources are not in English",
-        "Translate them, or use a verifier or a language model that reads the language.",
-    ),
-}
+    )  # fmt: skip
+    LANGUAGE = (
+        "language", "the text or its sources are not in English",
+        "Translate them, or use a language model that reads the language (--reasoner llm).",
+    )  # fmt: skip
+
+    description: str
+    next_action: str
+
+    def __new__(cls, value: str, description: str, next_action: str) -> Self:
+        """Make a member that equals its value, with its texts."""
+        member = str.__new__(cls, value)
+        member._value_, member.description, member.next_action = value, description, next_action
+        return member
+
 
 NO_INFORMATION = "No specific information is available."
 META_GROUP, META_PAIR, META_SET, META_PART = "group", "pair", "set", "part"

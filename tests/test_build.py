@@ -1,19 +1,18 @@
 """The fingerprint of a run has all that decides its results and nothing else; reviser and backend pool."""
 
-import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from knowhalu.api import Checker, Reviser
-from knowhalu.build import BackendPool, build_reviser, fingerprint, verifier_hash
+from knowhalu.build import BackendPool, build_reviser, fingerprint
 from knowhalu.encoder.embedder import load_embedder
 from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
 from knowhalu.index.update import delete_documents
-from knowhalu.io.fitted_files import HASHED_FILES, file_hash
+from knowhalu.methods.common import judgment_model
 from knowhalu.profiles import load_settings
 from knowhalu.types import Sample
 from tests.support.indexing import WordEmbedder, records
@@ -53,16 +52,10 @@ def test_fingerprint_of_an_encoder_run_ignores_the_llm():
     assert "verifier" in run() and "prompts" not in run()
 
 
-def test_fingerprint_of_a_verifier_with_features_of_older_versions_is_not_the_one_it_had_there(tmp_path: Path):
-    def hashed(feature):
-        (tmp_path / "judgment.json").write_text(json.dumps({"weights": {"answer.structured": {"weights": {feature: 1.0}}}}))
-        plain = "".join(file_hash(tmp_path / name) for name in HASHED_FILES)
-        return verifier_hash(tmp_path), hashlib.sha256(plain.encode()).hexdigest()[:16]
-
-    now, before = hashed("stated_supported")
-    assert now != before  # so that an unfinished run of the older version is refused
-    now, before = hashed("asked_supported")
-    assert now == before
+def test_fingerprint_of_the_same_verifier_is_another_with_other_features(monkeypatch):
+    before = run()["verifier"]
+    monkeypatch.setattr(judgment_model, "FEATURES", judgment_model.FEATURES | {"another"})
+    assert run()["verifier"] != before  # so that an unfinished run of a version with other features is refused
 
 
 def test_fingerprint_depends_on_the_content_of_prompts(tmp_path: Path):

@@ -40,7 +40,7 @@ def test_unfitted_verifier_judges_by_its_probability_and_the_verdict_tells(model
     assert isinstance(verdict, Verdict)
     base = verdict.segments[0].base
     assert UNFITTED_NOTE in base.rationale
-    log_odds = base.features["joint_supported"]
+    log_odds = base.features["window_supported"]
     assert base.p_supported == pytest.approx(1 / (1 + 2.718281828**-log_odds), abs=1e-6)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.errors import CheckFailed
 from knowhalu.io.outcomes import parse_outcome
-from knowhalu.results import Failure
+from knowhalu.results import Failure, SkippedSpan
 from tests.support.revising import revise
 from tests.support.scripted_checks import ScriptedChecker
 
@@ -42,6 +42,11 @@ def test_html_is_escaped_and_self_contained():
     assert "wrong &lt;b&gt;" in html and "<b>" not in html.replace("<b>Verdict", "")
     assert "contradicted by Planets" in html and "<script" not in html and "http" not in html
     assert "no label" in FAILURE._repr_html_() and "→" in revise("Mars is red. It is wrong.")._repr_html_()
+
+
+def test_html_tells_what_was_not_checked():
+    skipped = (SkippedSpan(start=0, end=3, text="Hi!", reason="a courtesy"),)
+    assert "not checked: “Hi!” (a courtesy)" in VERDICT.model_copy(update={"skipped": skipped})._repr_html_()
 
 
 def test_plain_data_reads_back():

@@ -62,6 +62,7 @@ def verdict_html(verdict: Any) -> str:
         f"({e.probability:.2f}): “{e.quote}”"
         for e in verdict.evidence
     ]
+    notes += [f"not checked: “{s.text}” ({s.reason})" for s in verdict.skipped]
     notes += [verdict.inconclusive_reason.next_action] if verdict.inconclusive_reason is not None else []
     tone = {True: "bad", False: "good", None: "open"}[verdict.hallucinated]
     return render_html(f"{verdict!r} {verdict.reason}", tone, text, spans, notes)

@@ -72,15 +72,26 @@ _LEADS = tuple(
     )
 )
 
+_SPEAKS_OF_ITSELF = re.compile(
+    r"\b(?:i|me|my|we|our)\b"
+    r"|\b(?:context|documents?|text|passages?|sources?|articles?|excerpts?|snippets?|search results|knowledge base|transcript)\b"
+    r"|\b(?:information|details?)\b(?=\W*$|[,;:]| (?:is |are )?(?:available|given|provided|found|here|there|on|about)\b)"
+    r"|^\W*(?:unfortunately,? )?(?:(?:it|this|that)\b(?!.*\bnot given an?\b)|(?:unknown|n/?a|none|no idea|nothing here|sorry)\b"
+    r"|not (?:enough|available|stated|mentioned|specified|given|clear|known)\b)"
+    r"|\bcan(?:not|'t) be (?:answered|determined|said|told)\b",
+    re.IGNORECASE,
+)
+"""A refusal speaks of the speaker, of the sources or of what is asked; "she was not given a medal" speaks of the world."""
+
 
 class NoClaim(StrEnum):
     """Why a unit claims nothing about the world."""
 
-    COURTESY = "courtesy"
-    QUESTION = "question"
-    ANNOUNCEMENT = "announcement"
-    REFUSAL = "refusal"
-    HEADING = "heading"
+    COURTESY = "a courtesy"
+    QUESTION = "a question"
+    ANNOUNCEMENT = "an announcement of what follows"
+    REFUSAL = "a refusal to answer"
+    HEADING = "a heading"
     EMPTY = "no words"
 
 
@@ -126,7 +137,7 @@ def _no_claim(unit: Unit, text: str) -> NoClaim | None:
         return NoClaim.QUESTION
     if _ANNOUNCEMENT.fullmatch(text) or (text.endswith(":") and unit.kind is UnitKind.SENTENCE and len(content_words(text)) < 2):
         return NoClaim.ANNOUNCEMENT
-    if unit.kind is UnitKind.SENTENCE and declines_to_answer(text, in_other_words=True):
+    if unit.kind is UnitKind.SENTENCE and _SPEAKS_OF_ITSELF.search(text) and declines_to_answer(text, in_other_words=True):
         return NoClaim.REFUSAL
     return None
 

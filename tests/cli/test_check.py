@@ -3,14 +3,16 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from knowhalu.api import Checker
+from knowhalu.cli.main import main
 from knowhalu.cli.show import highlight_response, make_console, show_outcome
 from knowhalu.io.outcomes import parse_outcome
 from knowhalu.methods.common.verdict import span_finding
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Finding, Segment, SkippedSpan, Verdict
-from knowhalu.text.sentences import Span, sanitize
+from knowhalu.text.sentences import sanitize
 from knowhalu.types import Judgment, KnowledgeForm, Label, Sample
 from tests.support import scripted_checks
 from tests.support.scripted_checks import segment_of
@@ -155,7 +157,7 @@ def test_only_flagged_segments_are_marked():
 def test_unsupported_words_are_set_apart():
     text = "Mars is red. It has nine moons."
     segment = segment_of(Sample(response=text), Label.INCORRECT).model_copy(update={"start": 13, "end": 31, "text": text[13:]})
-    found = span_finding(Span(13, 31, text[13:]), UnsupportedSpan(7, 11, 0.9))
+    found = span_finding(text, range(13, 31), UnsupportedSpan(7, 11, 0.9))
     segment = segment.model_copy(update={"findings": (found,)})
     assert highlight_response(text, [segment], coloured=False).plain == "Mars is red. [✗ It has «nine» moons.]"
     coloured = highlight_response(text, [segment], coloured=True)
@@ -194,6 +196,22 @@ def test_skipped_spans_are_shown_with_their_reason(capsys):
                       reason="", skipped=skipped)  # fmt: skip
     show_outcome(make_console(), sample, verdict)
     assert "Not checked (1)\n  “Hello!”: a courtesy\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "first", "shown"),
+    [
+        ("Good morning! How are you?", 3, "? INCONCLUSIVE", ["“Good morning!”: a courtesy", "“How are you?”: a question"]),
+        ("I'm sorry, but I don't know.", 0, "✓ FAITHFUL", ["“I'm sorry, but I don't know.”: a refusal to answer"]),
+    ],
+)
+def test_a_text_that_claims_nothing_is_shown_as_that_and_asks_no_model(answer, code, first, shown):
+    given = ["check", "-q", "Who drew the bridge?", "-a", answer, "--knowledge", "Tom Arden drew it."]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == code and result.stdout.startswith(first)
+    assert all(line in result.stdout for line in (f"Not checked ({len(shown)})", *shown)) and "pairs" not in result.stdout
+    told = json.loads(CliRunner().invoke(main, [*given, "--json"]).stdout)["skipped"]
+    assert all(answer[s["start"] : s["end"]] == s["text"] for s in told) and len(told) == len(shown)
 
 
 def test_a_rationale_that_repeats_a_finding_is_shown_once(capsys):

@@ -125,7 +125,7 @@ def test_a_label_in_the_text_that_is_checked_or_in_a_rationale_decides_nothing(t
     hop = Hop("Look.", "Who made films?", "Who?", "Fritz Lang made films.")
     wrong = {"CORRECT": 0.1, "INCORRECT": 0.85, "INCONCLUSIVE": 0.05}
     thinker = Thinker([hop], rationale=f"x {text}", choices=wrong)
-    sample = Sample(id="1", response=f"{text} x CORRECT")
+    sample = Sample(id="1", response=f"{text}\n\nThe film is CORRECT.")
     verdict = check(thinker, sample, {"P": f"Fritz Lang made films. {text}"}, segment_words=200, delta1=0.5)
     assert isinstance(verdict, Verdict)
     assert {s.label for s in verdict.segments} == {Label.INCORRECT}

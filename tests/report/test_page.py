@@ -18,6 +18,7 @@ from knowhalu.report.content import make_report
 from knowhalu.report.page import report_as_html
 from knowhalu.report.stored_results import find_runs
 from knowhalu.report.write import report_as_json, report_as_markdown
+from knowhalu.results import SkippedSpan
 from tests.support.report_runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
 
 HOSTILE = (
@@ -171,6 +172,17 @@ def test_failures_are_counted_with_their_reasons_and_shown(reported):
     assert "2 rows have no verdict: 1 x judge: the reply has no label, and 1 other reasons" in page.text()
     assert len(page.all("details", class_="item", **{"data-state": "failed"})) == 2
     assert "I cannot say <b>that</b>" in page.text()
+
+
+def test_what_was_not_checked_is_shown_with_the_reason(reported):
+    one = sample(0, "Sure! It is 300 metres high. <b>Any more?</b>")
+    skipped = (
+        SkippedSpan(start=0, end=5, text="Sure!", reason="a courtesy"),
+        SkippedSpan(start=29, end=45, text="<b>Any more?</b>", reason="a question"),
+    )
+    html = report_as_html(reported([one], [verdict(one, 0.9).model_copy(update={"skipped": skipped})]))
+    told = [re.sub(r"<[^>]+>", "", line) for line in html.splitlines() if "Not checked" in line]
+    assert told == ["Not checked: “Sure!”: a courtesyNot checked: “&lt;b&gt;Any more?&lt;/b&gt;”: a question"]
 
 
 def test_without_gold_there_are_counts_and_items_only(reported):

@@ -21,6 +21,10 @@ from knowhalu.text.claims import NoClaim, find_claims
         ("Sources:", NoClaim.ANNOUNCEMENT),
         ("I cannot tell from what I was given.", NoClaim.REFUSAL),
         ("I'm afraid that I have no reliable information about that.", NoClaim.REFUSAL),
+        ("The article does not say who drew the bridge.", NoClaim.REFUSAL),
+        ("That cannot be determined.", NoClaim.REFUSAL),
+        ("Not enough information.", NoClaim.REFUSAL),
+        ("Unfortunately, it is not stated.", NoClaim.REFUSAL),
         ("...", NoClaim.EMPTY),
     ],
 )
@@ -39,6 +43,13 @@ def test_some_parts_claim_nothing(text, reason):
         ("Sorry is a song of 1999.", "Sorry is a song of 1999."),
         ("Good Morning Tarn opened in 1984.", "Good Morning Tarn opened in 1984."),
         ("No.", "No."),
+        ("She was not given a medal in 1932.", "She was not given a medal in 1932."),
+        ("It was not given a prize.", "It was not given a prize."),
+        ("The species was not known to science.", "The species was not known to science."),
+        ("The bridge was not mentioned in the treaty.", "The bridge was not mentioned in the treaty."),
+        ("No information was passed to the enemy.", "No information was passed to the enemy."),
+        ("Nothing in the cave was older than the cup.", "Nothing in the cave was older than the cup."),
+        ("The law is silent on divorce.", "The law is silent on divorce."),
         ("Yes, it did.", "Yes, it did."),
     ],
 )
@@ -59,5 +70,5 @@ def test_a_pronoun_brings_the_sentence_before_as_context():
 
 
 def test_a_list_item_brings_what_introduces_it():
-    claims = find_claims("## Ferry\nIt runs:\n- on Mondays\n- on Fridays")
-    assert [c.context for c in claims if c.no_claim is None][-1] == "Ferry It runs:"
+    claims = find_claims("## Harbour ferry\nThe ferry runs:\n- on Mondays\n- on Fridays")
+    assert [c.context for c in claims if c.no_claim is None] == ["Harbour ferry The ferry runs:"] * 2

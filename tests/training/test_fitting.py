@@ -26,8 +26,8 @@ def rows(count: int, seed: int = 0):
     for _ in range(count):
         truth = rng.random() < 0.4
         features.append({
-            "joint_supported": rng.gauss(1.5 if truth else -1.5, 1.5), "numbers_missing": float(not truth and rng.random() < 0.5),
-            "pairs": rng.gauss(0.4 if truth else 0.6, 0.2), "question_covered": rng.random(),
+            "window_supported": rng.gauss(1.5 if truth else -1.5, 1.5), "values_missing": float(not truth and rng.random() < 0.5),
+            "coverage": rng.gauss(0.4 if truth else 0.6, 0.2), "question_covered": rng.random(),
         })  # fmt: skip
         gold.append(truth)
     return features, gold
@@ -40,14 +40,14 @@ def test_the_fit_separates_the_classes_and_keeps_the_signs():
     new, truth = rows(800, seed=1)
     right = np.mean([(weights.probability(f) >= 0.5) == t for f, t in zip(new, truth, strict=True)])
     assert right > 0.85
-    assert model["weights"]["joint_supported"] > 0 > model["weights"]["numbers_missing"]
-    assert model["weights"]["pairs"] == 0  # never against a claim, though these rows say so
+    assert model["weights"]["window_supported"] > 0 > model["weights"]["values_missing"]
+    assert model["weights"]["coverage"] == 0  # never against a claim, though these rows say so
     assert not SUPPORTING_FEATURES & OPPOSING_FEATURES
 
 
 def test_reported_features_have_no_weight():
     features, gold = rows(100)
-    told = [{**f, "coverage": float(g), "on_topic": float(g)} for f, g in zip(features, gold, strict=True)]
+    told = [{**f, "on_topic": float(g)} for f, g in zip(features, gold, strict=True)]
     model = fit_signed_logistic(told, gold, [1.0] * 100)
     assert model["weights"].keys() == features[0].keys()
 
@@ -67,12 +67,12 @@ def test_out_of_fold_probabilities_do_not_memorise():
 
 
 def test_a_slope_scales_confidence_and_keeps_the_threshold():
-    plain = FeatureWeights(0.5, {"joint_supported": 1.0}, 0.2)
-    flat = FeatureWeights(0.5, {"joint_supported": 1.0}, 0.2, slope=0.5)
+    plain = FeatureWeights(0.5, {"window_supported": 1.0}, 0.2)
+    flat = FeatureWeights(0.5, {"window_supported": 1.0}, 0.2, slope=0.5)
     for value in (-3.0, -0.3, 2.0):
-        one, two = plain.probability({"joint_supported": value}), flat.probability({"joint_supported": value})
+        one, two = plain.probability({"window_supported": value}), flat.probability({"window_supported": value})
         assert (one >= 0.5) == (two >= 0.5) and abs(two - 0.5) < abs(one - 0.5) or value == -0.3
-    assert flat.probability({"joint_supported": -0.3}) == pytest.approx(0.5)
+    assert flat.probability({"window_supported": -0.3}) == pytest.approx(0.5)
 
 
 def test_the_evasion_threshold_flags_few_on_target_answers():

@@ -130,10 +130,9 @@ def _known(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def verifier_hash(folder: Path) -> str:
-    """Return one hash over the files that make a verifier.
+    """Return one hash over the files that make a verifier, and the names of the features.
 
-    A fit with features of older versions has another hash than it had there, as these features have other values now: neither a
-    run nor a profile of such a version may continue here.
+    Neither a run nor a profile of a version with other features may continue here, also where the files are the same.
     """
     external = read_external(folder)
     if external is None:
@@ -141,6 +140,7 @@ def verifier_hash(folder: Path) -> str:
     else:
         fitted = (file_hash(external.fitted / name) for name in FITTED_FILES)
         hashes = [weights_hash(folder), str(external.card.threshold), *fitted]
+    hashes += sorted(FEATURES)
     return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
 

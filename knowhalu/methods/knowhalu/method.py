@@ -96,7 +96,7 @@ class KnowHalu:
         if sample.question and self.options.off_target and len(parts) == 1:
             extraction = yield from self.reasoner.extract(sample.question, sample.response)
             if extraction.refusal or extraction.is_none:
-                return _without_facts(sample, extraction, self.name)
+                return _without_facts(sample, extraction, skipped, self.name)
         segments = []
         for part in parts:
             segments.append((yield from self._segment(sample, part, len(parts))))
@@ -188,7 +188,7 @@ def _no_claims(sample: Sample, skipped: tuple[SkippedSpan, ...], method: str) ->
     return verdict.model_copy(update={"skipped": skipped})
 
 
-def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdict:
+def _without_facts(sample: Sample, extraction: Extraction, skipped: tuple[SkippedSpan, ...], method: str) -> Verdict:
     """Decide a refusal (no hallucination) or an off-target answer; facts need no checking then (section 3.1)."""
     off = extraction.is_none
     return Verdict(
@@ -201,4 +201,5 @@ def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdi
         probability=extraction.confidence if off else 1 - extraction.confidence,
         reason=extraction.reason,
         extraction=extraction,
+        skipped=skipped,
     )

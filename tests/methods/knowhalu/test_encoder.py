@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from knowhalu.errors import ModelError
 from knowhalu.methods.common.judgment_model import FEATURES
-from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
+from knowhalu.methods.knowhalu.encoder import OFF_TOPIC_NOTE, KnowHaluEncoder
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, Search, TagSpans, UnsupportedSpan
 from knowhalu.results import Verdict
@@ -15,8 +14,8 @@ from knowhalu.types import HallucinationKind, InconclusiveReason, KnowledgeForm,
 
 YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
 WEIGHTS = {
-    "claim": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}},
-    "answer": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"asked_supported": 1.0, "numbers_missing": -4.0}},
+    "claim": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joined_supported": 1.0, "values_differ": -4.0}},
+    "answer": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joined_supported": 1.0, "values_differ": -4.0}},
 }
 
 
@@ -61,7 +60,7 @@ def drive(
 
 @pytest.mark.parametrize(("read", "said"), [(YES, "supports it (P 0.95)"), (OPEN, "supports it as a whole only with P 0.10")])
 def test_a_reason_does_not_claim_support_that_the_verifier_does_not_see(tmp_path, read, said):
-    passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
+    passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"window_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
     sample = Sample(id="1", response="The tower was built in 1889.", knowledge="The tower was built in 1889.")
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: read)
@@ -85,7 +84,7 @@ def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
         id="1", question="When was the tower built?", response="It was built in 1899.", knowledge="The tower was built in 1889."
     )
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: NO)
-    assert verdict.hallucinated and "contradicts" in verdict.reason and "number" in verdict.reason
+    assert verdict.hallucinated and "contradicts" in verdict.reason and "another value" in verdict.reason
     assert verdict.evidence[0].relation == "contradicts"
     assert sample.response[verdict.evidence[0].response_start : verdict.evidence[0].response_end] == "1899"
 
@@ -102,12 +101,15 @@ def test_a_supported_answer_that_misses_the_question_is_off_target(reasoner, ans
     assert verdict.hallucinated and verdict.kind is kind
 
 
-def test_off_topic_sources_make_a_text_inconclusive(reasoner):
-    sample = Sample(
-        id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge="Bees make honey from nectar."
-    )
-    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN)
-    assert verdict.label is Label.INCONCLUSIVE and verdict.hallucinated is None and verdict.reason
+@pytest.mark.parametrize(
+    ("given", "label", "reason"),
+    [((), Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC), (("Bees make honey from nectar.",), Label.INCORRECT, None)],
+)
+def test_off_topic_sources_make_a_text_inconclusive_unless_they_were_given(reasoner, given, label, reason):
+    page = Passage(id="a", text="Bees make honey from nectar.", end=28)
+    sample = Sample(id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge=given)
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN, lambda q: [page])
+    assert (verdict.label, verdict.inconclusive_reason, verdict.reason) == (label, reason, OFF_TOPIC_NOTE)
 
 
 @pytest.mark.parametrize("said", ["N/A", "-", "...", "None.", "\u200b", "null"])
@@ -173,34 +175,20 @@ def test_a_judgment_weighs_just_the_features_that_are_computed(reasoner):
     assert set(verdict.segments[0].base.features) == FEATURES
 
 
-def test_old_feature_names_are_read_as_the_question_with_its_answer(tmp_path):
-    earlier = {"asked_supported": 0.5, "stated_supported": 0.25, "stated_contradicted": -1.0}
-    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": earlier}
-    reasoner = thinking_by(WEIGHTS | {"answer": fit}, tmp_path)
-    assert reasoner.model.weights("answer", "structured").weights == {"asked_supported": 0.75, "asked_contradicted": -1.0}
-
-
-def test_a_fit_with_an_unknown_feature_is_a_clear_error(tmp_path):
-    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"moon_phase": 1.0}}
-    with pytest.raises(ModelError, match=r"judgment\.json.*unknown feature 'moon_phase'.*fit_judgment"):
-        thinking_by({"claim": fit}, tmp_path)
-
-
-def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):
-    with pytest.raises(ModelError, match=r"judgment\.json.*fit_judgment"):
-        KnowHaluEncoder(tmp_path)
-
-
-def test_unsupported_words_of_the_response_are_marked(reasoner):
-    response = "It is tall. It was built in 1789."
+def test_unsupported_words_of_a_claim_are_marked_in_the_response(reasoner):
+    response = "Sure! It is tall. It was built in **1789** [1]."
     sample = Sample(id="1", response=response, knowledge="The tower is tall. It was built in 1889.")
-    at = response.index("1789")
-    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO, marks=lambda p: (UnsupportedSpan(at, at + 4, 0.9),))
-    (finding,) = verdict.segments[0].findings
+    verdict, requests = drive(
+        KnowHalu(reasoner),
+        sample,
+        lambda p: NO if "built" in p.claim else YES,
+        marks=lambda p: (UnsupportedSpan(p.claim.index("1789"), p.claim.index("1789") + 4, 0.9),),
+    )
+    (finding,) = verdict.segments[1].findings
     assert finding.unit == "words" and response[finding.start : finding.end] == finding.text == "1789"
     assert finding.p_supported == pytest.approx(0.1)
     (asked,) = [r for r in requests if isinstance(r, TagSpans)]
-    assert "1889" in asked.pairs[0].premise and asked.pairs[0].claim == response
+    assert asked.pairs == (EntailmentPair("The tower is tall. It was built in 1889.", "It was built in 1789.", "It is tall."),)
 
 
 def test_no_words_are_marked_where_nothing_is_wrong(reasoner):
@@ -224,3 +212,61 @@ def test_an_answer_that_misses_the_question_is_off_target_without_any_source(tmp
     assert requests[0] == Entail((EntailmentPair("", "Gustave of Lyon", "Who built the tower?"),))
     assert verdict.kind is kind and verdict.hallucinated is (kind is not None)
     assert (verdict.extraction.entity is None) is (kind is not None)
+
+
+def test_a_claim_that_refers_back_is_searched_and_read_with_the_sentence_before(reasoner):
+    sample = Sample(id="1", response="Mara Quill drew the tower. She died in 1902.", documents="Mara Quill died in 1902.")
+    page = Passage(id="a", text="Mara Quill died in 1902.", end=24)
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES, lambda q: [page])
+    assert [s.text for s in verdict.segments] == ["Mara Quill drew the tower.", "She died in 1902."]
+    searches = [r.queries[0] for r in requests if isinstance(r, Search)]
+    assert searches == ["Mara Quill drew the tower.", "Mara Quill drew the tower. She died in 1902."]
+    asked = {(p.claim, p.question) for r in requests if isinstance(r, Entail) for p in r.pairs}
+    assert asked == {
+        ("Mara Quill drew the tower.", None),
+        ("She died in 1902.", "Mara Quill drew the tower."),
+        ("She died in 1902.", None),
+    }
+
+
+def test_every_source_is_read_alone_and_several_together_only_where_none_has_all_words(reasoner):
+    parts = ("Ilse Brand directed Blue Lamp.", "Ilse Brand was born in Oslo.")
+
+    def premises(claim):
+        _, requests = drive(KnowHalu(reasoner), Sample(id="1", response=claim, knowledge=parts), lambda p: YES)
+        return {p.premise for r in requests if isinstance(r, Entail) for p in r.pairs}
+
+    assert premises("Ilse Brand was born in Oslo.") == set(parts)
+    assert premises("The director of Blue Lamp was born in Oslo.") == {*parts, " ".join(parts)}
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("Der Leuchtturm wurde 1871 von einer Ingenieurin aus Schottland gebaut.", "The lighthouse was built in 1871."),
+        ("The lighthouse was built in 1871.", "Der Leuchtturm wurde 1871 von einer Ingenieurin aus Schottland gebaut."),
+    ],
+)
+@pytest.mark.parametrize("field", ["knowledge", "documents"])
+def test_another_language_is_left_open_with_that_reason_also_in_a_summary(reasoner, claim, source, field):
+    sample = Sample.model_validate({"id": "1", "response": claim, field: source})
+    page = Passage(id="a", text=source, document="document-1", end=len(source))
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: NO, lambda q: [page])
+    assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.LANGUAGE)
+    assert verdict.hallucinated is None
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is blanching?", "Blanching is cooking food in hot water for a short time."),
+        ("How should I store potatoes?", "Keep potatoes in a dark and cool place."),
+        ("Tell me about the tower.", "The tower is tall."),
+    ],
+)
+def test_definitions_advice_and_open_questions_are_never_off_target(tmp_path, reasoner, question, answer):
+    data = json.loads((tmp_path / "judgment.json").read_text())
+    (tmp_path / "judgment.json").write_text(json.dumps({**data, "evades": 0.8}))
+    sample = Sample(id="1", question=question, response=answer, knowledge=answer)
+    verdict, _ = drive(KnowHalu(KnowHaluEncoder(tmp_path)), sample, lambda p: YES if p.premise else OPEN)
+    assert verdict.label is Label.CORRECT and verdict.extraction.entity == answer

@@ -82,9 +82,16 @@ def test_an_off_target_answer_is_found_before_any_fact_is_checked():
     assert verdict.reason == "The answer gives a thing." and thinker.stages() == ["extract", "entity"]
 
 
-def test_a_refusal_is_no_hallucination():
-    verdict = check(Thinker(entity="REFUSAL"), Sample(id="d", question=QUESTION, response="I do not know."), PAGES)
+def test_a_refusal_in_other_words_is_seen_by_the_model_and_is_no_hallucination():
+    sample = Sample(id="d", question=QUESTION, response="The pages leave that to others.")
+    verdict = check(Thinker(entity="REFUSAL"), sample, PAGES)
     assert (verdict.hallucinated, verdict.extraction.refusal) == (False, True)
+
+
+def test_a_plain_refusal_needs_no_model():
+    thinker = Thinker()
+    verdict = check(thinker, Sample(id="d", question=QUESTION, response="I do not know."), PAGES)
+    assert (verdict.hallucinated, verdict.skipped[0].text) == (False, "I do not know.") and not thinker.asked
 
 
 @pytest.mark.parametrize("logprobs", [(), (float("nan"),), (900.0,)])

@@ -162,6 +162,64 @@ def test_one_incorrect_segment_makes_a_summary_hallucinated_and_inconclusive_cou
     assert {s.k for s in searches} == {3} and all(s.documents for s in searches)
 
 
+POLITE = "Great question! The plant employs **1,240** people [1]. Would you like to know more?"
+
+
+def test_what_claims_nothing_is_skipped_with_its_place_and_the_reason():
+    script = Script({(BASE, "*"): (Label.CORRECT, 0.9)})
+    verdict, _ = drive(KnowHalu(script), Sample(id="s", response=POLITE, knowledge=SOURCE))
+    assert script.judged == [(BASE, "The plant employs 1,240 people.")]
+    assert [s.text for s in verdict.segments] == ["The plant employs **1,240** people [1]."]
+    assert [(s.text, s.reason) for s in verdict.skipped] == [
+        ("Great question!", "a courtesy"), ("Would you like to know more?", "a question"),
+    ]  # fmt: skip
+    assert all(POLITE[s.start : s.end] == s.text for s in (*verdict.segments, *verdict.skipped))
+
+
+@pytest.mark.parametrize("refusal", [False, True])
+def test_an_answer_decided_by_its_question_alone_keeps_what_was_skipped(refusal):
+    extraction = Extraction(entity=None, asked_for="a time", reason="", confidence=0.8, refusal=refusal)
+    verdict, _ = drive(KnowHalu(Script({}, extraction=extraction)), QA.model_copy(update={"response": f"Sure! {QA.response}"}))
+    assert [s.text for s in verdict.skipped] == ["Sure!"] and verdict.hallucinated is not refusal
+
+
+def test_a_text_that_claims_nothing_leaves_nothing_to_check_also_in_a_summary():
+    verdict, searches = drive(KnowHalu(Script({})), Sample(id="s", response="Good morning! How are you?", documents=SOURCE))
+    assert verdict.inconclusive_reason is InconclusiveReason.NOTHING_TO_CHECK and verdict.hallucinated is None
+    assert len(verdict.skipped) == 2 and not searches
+
+
+def test_a_response_that_only_declines_is_no_hallucination_and_asks_nobody():
+    declined = Sample(id="s", response="I'm sorry, but I don't have that information. Anything else?", question="Who?")
+    verdict, searches = drive(KnowHalu(Script({})), declined)
+    assert (verdict.label, verdict.hallucinated) == (Label.CORRECT, False) and "declines" in verdict.reason
+    assert not searches and verdict.extraction is None
+
+
+def test_an_answer_of_several_claims_is_checked_claim_by_claim_and_only_a_fragment_with_the_question():
+    none = Extraction(entity=None, asked_for="a time", reason="", confidence=0.9)
+    asked = []
+
+    class Asking(Script):
+        def judge(self, part, steps, form, of):
+            asked.append((part.response, part.question, of))
+            return super().judge(part, steps, form, of)
+
+    script = Asking({(BASE, "*"): (Label.CORRECT, 0.9)}, extraction=none)
+    sample = QA.model_copy(update={"response": "In 1843. Ada Lovelace had written them in London."})
+    verdict, _ = drive(KnowHalu(script), sample)
+    assert asked == [("In 1843.", QA.question, 2), ("Ada Lovelace had written them in London.", None, 2)]
+    assert verdict.hallucinated is False and verdict.extraction is None
+
+
+def test_segments_of_words_are_an_option_and_skip_nothing():
+    script = Script({(BASE, "*"): (Label.CORRECT, 0.9)})
+    options = KnowHaluOptions(segmentation="words", segment_words=10)
+    verdict, _ = drive(KnowHalu(script, options), Sample(id="s", response=f"{POLITE} Certainly!", knowledge=SOURCE))
+    assert " ".join(s.text for s in verdict.segments) == f"{POLITE} Certainly!" and not verdict.skipped
+    assert all(len(s.text.split()) <= 10 for s in verdict.segments)
+
+
 @pytest.mark.parametrize(("formulation", "asked"), [("specific", 1), ("general", 1), ("combined", 2)])
 def test_each_hop_searches_the_index_in_the_chosen_formulation(formulation, asked):
     sample = Sample(id="c", response="Ada wrote notes.")

@@ -1,0 +1,175 @@
+"""The features of a claim, one worked example each, and the file of their weights."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.encoder.options import PACKAGED_VERIFIER
+from knowhalu.errors import ModelError
+from knowhalu.methods.common.judgment_model import (
+    FEATURES,
+    OPPOSING,
+    SUPPORTING,
+    FeatureWeights,
+    JudgmentModel,
+    Reading,
+    judgment_features,
+    logit,
+    speaking_window,
+)
+from knowhalu.requests import Probabilities
+from knowhalu.types import KnowledgeForm, Sample
+
+EVEN, YES, NO = Probabilities(0.4, 0.3, 0.3), Probabilities(0.9, 0.06, 0.04), Probabilities(0.06, 0.9, 0.04)
+NOBODY: frozenset[str] = frozenset()
+
+
+def features(claim, *windows, question=None, names=NOBODY, scores=None, plain=None, joined=None, sentences=()):
+    """Return the features of a claim with one sentence for each window; probabilities that are not given are even."""
+    scores = scores or (EVEN,) * len(windows)
+    reading = Reading(windows=scores, plain=plain or scores, joined=joined, sentences=sentences)
+    return judgment_features(Sample(response=claim, question=question), windows, reading, windows, names)
+
+
+def test_every_feature_but_that_of_the_topic_is_computed():
+    assert set(features("A claim.", "A source.")) == FEATURES - {"on_topic"}
+
+
+def test_the_window_that_speaks_of_the_subject_counts_and_not_one_that_supports_more():
+    claim, names = "Mara Quill wrote Blue Lamp.", frozenset({"mara", "quill", "blue", "lamp"})
+    windows = ("Mara Quill wrote plays.", "Mara Quill never saw the play Blue Lamp.")
+    found = features(claim, *windows, names=names, scores=(YES, NO))
+    assert found["window_supported"] == logit(NO.supported) and found["window_contradicted"] == logit(NO.contradicted)
+    reading = Reading((YES, NO), (YES, NO), None, ())
+    assert speaking_window(reading, windows, names) == 1 and speaking_window(reading, windows, NOBODY) == 0
+
+
+def test_scores_with_the_question_and_without_it_are_kept_apart():
+    found = features("In 1871.", "It was built in 1871.", scores=(EVEN,), plain=(YES,))
+    assert (found["window_supported"], found["plain_supported"]) == (logit(EVEN.supported), logit(YES.supported))
+
+
+def test_only_what_is_surely_contradicted_counts_as_such():
+    sure = [features("A claim.", "A source.", scores=(Probabilities(0.05, p, 0.95 - p),)) for p in (0.5, 0.7, 0.9)]
+    assert [f["sure_contradicted"] > 0 for f in sure] == [False, False, True]
+
+
+def test_only_sentences_with_half_of_the_words_may_contradict_and_any_may_support():
+    far, near = (NO, 0.4), (YES, 0.2)
+    found = features("A claim.", "A source.", sentences=(far, near))
+    assert found["sentence_contradicted"] == logit(0.0) and found["sentence_supported"] == logit(YES.supported)
+    assert features("A claim.", "A source.", sentences=((NO, 0.6),))["sentence_contradicted"] == logit(NO.contradicted)
+
+
+def test_sentences_of_several_sources_support_at_least_as_much_as_the_window():
+    for joined, expected in ((None, EVEN), (NO, EVEN), (YES, YES)):
+        assert features("A claim.", "A source.", joined=joined)["joined_supported"] == logit(expected.supported)
+
+
+def test_words_are_covered_by_any_source_and_those_of_the_question_are_not_fresh():
+    found = features("The tall tower fell.", "A tower stood.", "It is tall.", question="Which tower fell?")
+    assert found["coverage"] == pytest.approx(2 / 3) and found["fresh_covered"] == 1
+    assert features("The old tower fell.", "A tower stood.", question="Which tower fell?")["fresh_covered"] == 0
+
+
+def test_a_name_that_the_speaking_window_lacks_is_missing():
+    found = features("Anna Weiss built it.", "Anna Schwarz built it.", names=frozenset({"anna", "weiss"}))
+    assert found["names_missing"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "expected"),
+    [
+        ("It has 1,240 members.", "The club has 1240 members.", "values_equal"),
+        ("It has a dozen members.", "The club has 12 members.", "values_equal"),
+        ("It has 1,420 members.", "The club has 1240 members.", "values_differ"),
+        ("It opened in 1902.", "The club opened in 1871.", "values_differ"),
+        ("It has 1,240 members.", "The club has members.", "values_missing"),
+        ("It has members.", "The club has 1240 members.", None),
+    ],
+)
+def test_a_value_is_equal_different_or_missing(claim, source, expected):
+    found = features(claim, source)
+    assert [n for n in ("values_equal", "values_differ", "values_missing") if found[n]] == ([expected] if expected else [])
+
+
+def test_a_value_of_another_thing_differs_the_more_surely_the_nearer_its_sentence():
+    source = ("The Carn tower was built in 1871.", "The Penmor mill was built in 1902.")
+    assert features("The Carn tower was built in 1902.", *source)["values_differ"] == 1
+    assert features("The Penmor mill was built in 1902.", *source)["values_differ"] == 0
+    assert 0 < features("The old tower in Penmor fell in 1902.", source[0])["values_differ"] < 0.5
+
+
+def test_a_negation_on_one_side_differs():
+    assert features("The bridge is not open.", "The bridge is open.")["negation_differs"] == 1
+    assert features("The bridge is not open.", "The bridge never opened.")["negation_differs"] == 0
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted))
+def test_more_support_never_lowers_a_supporting_feature_nor_raises_an_opposing_one(shares):
+    found = []
+    for p in shares:
+        scores = Probabilities(p, 1 - p, 0.0)
+        found.append(
+            features("It has 12 rooms.", "It has 12 rooms.", scores=(scores,), joined=scores, sentences=((scores, 1.0),))
+        )
+    for less, more in pairwise(found):
+        assert all(more[n] >= less[n] for n in SUPPORTING) and all(more[n] <= less[n] for n in OPPOSING)
+
+
+@given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=60))
+def test_features_are_finite_for_any_text(claim, source, question):
+    found = judgment_features(
+        Sample.model_construct(response=claim, question=question),
+        (source,),
+        Reading((EVEN,), (EVEN,), None, ()),
+        (source,),
+        NOBODY,
+    )
+    assert all(-10 <= v <= 10 for v in found.values())
+
+
+@given(st.floats(0, 1))
+def test_log_odds_are_odd_and_bounded(p):
+    assert -6 <= logit(p) <= 6
+    assert logit(p) == pytest.approx(-logit(1 - p), abs=1e-3)
+
+
+def test_a_text_of_many_segments_gets_slack_up_to_a_limit():
+    weights = FeatureWeights(bias=0.0, weights={"coverage": 1.0}, cut=1.0, slack=0.5)
+    one, two, four, many = (weights.probability({"coverage": 1.0}, n) for n in (1, 2, 4, 400))
+    assert one == 0.5 < two < four == many
+
+
+@pytest.mark.parametrize("name", [f"{task}.{form}" for task in ("claim", "answer") for form in KnowledgeForm])
+def test_the_packaged_weights_have_the_signs_of_their_features(name):
+    weights = JudgmentModel(PACKAGED_VERIFIER).weights(*name.split(".")).weights
+    assert weights and all(w >= 0 if n in SUPPORTING else w <= 0 and n in OPPOSING for n, w in weights.items())
+
+
+def judgment(folder, weights):
+    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": weights}
+    data = {"weights": {f"claim.{form}": fit for form in KnowledgeForm}, "thresholds": {"claim": [0.0, 1.0]}}
+    (folder / "judgment.json").write_text(json.dumps(data))
+    return JudgmentModel(folder)
+
+
+@pytest.mark.parametrize("name", ["moon_phase", "joint_supported", "asked_supported", "numbers_missing"])
+def test_a_file_with_an_unknown_feature_or_one_of_an_older_version_is_one_clear_error(tmp_path, name):
+    with pytest.raises(ModelError, match=rf"judgment\.json.*unknown feature '{name}'.*fit_judgment"):
+        judgment(tmp_path, {"window_supported": 1.0, name: 1.0})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"weights": {"claim.structured": {}}, "thresholds": {}}'])
+def test_a_damaged_file_is_one_clear_error(tmp_path, text):
+    (tmp_path / "judgment.json").write_text(text)
+    with pytest.raises(ModelError, match=r"judgment\.json.*fit_judgment"):
+        JudgmentModel(tmp_path)
+
+
+def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):
+    with pytest.raises(ModelError, match=r"judgment\.json.*fit_judgment"):
+        JudgmentModel(tmp_path)
