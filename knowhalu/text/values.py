@@ -5,6 +5,7 @@ precise than its source, and differs where the two do not meet.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -30,7 +31,13 @@ class Agreement(StrEnum):
 def compare_values(claim: Value, source: Value) -> Agreement | None:
     """Compare a claim's value with a source's; None where they measure different things."""
     if claim.kind is not source.kind or not _same_unit(claim, source):
-        return None
+        # "90" answers "how tall" as well as "90 metres" does
+        bare = (
+            claim.kind is ValueKind.COUNT
+            and not claim.unit
+            and source.kind in (ValueKind.MEASURE, ValueKind.MONEY, ValueKind.SHARE)
+        )
+        return Agreement.EQUAL if bare and claim.written == source.written else None
     if claim.unit != source.unit and claim.kind is ValueKind.MONEY:
         return Agreement.DIFFERENT
     if claim.kind is ValueKind.TIME and claim.unit != source.unit:
@@ -133,14 +140,20 @@ def align_values(claim: str, source: str) -> str:
         if given is None or check.agreement is not Agreement.EQUAL or value.end > end or value.text in source:
             continue
         end = value.start - value.modifier
-        if given.kind is ValueKind.DATE and text[:end].endswith("the ") and given.text[0].isdigit():
-            end -= len("the ")
-        text = text[:end] + given.text + text[value.end :]
+        put = given.text
+        if given.kind in (ValueKind.DATE, ValueKind.ORDINAL):
+            own, its = _OPENING.search(text[:end]), _OPENING.search(source[: given.start])
+            end, put = own.start() if own else end, (its.group() if its and (own or given.ends) else "") + put
+        text = text[:end] + (put[0].upper() + put[1:] if end == 0 else put) + text[value.end :]
     return text
 
 
+_OPENING = re.compile(r"\b(?:(?:in|on|at|from|between) )?(?:the )?$|\b(?:in|on|from|between) $", re.IGNORECASE)
+"""Words before a date or rank that belong to its form."""
+
+
 def _same_unit(claim: Value, source: Value) -> bool:
-    if claim.kind is ValueKind.COUNT:
+    if claim.kind in (ValueKind.COUNT, ValueKind.ORDINAL):
         return not claim.unit or not source.unit or claim.unit == source.unit
     # another currency is another amount
     return claim.kind in (ValueKind.MONEY, ValueKind.TIME) or claim.unit == source.unit
