@@ -46,23 +46,37 @@ class Unit(NamedTuple):
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
-_BULLET = re.compile(r"\s*(?:[-*+•‣◦–]|\(?\d{1,2}[.)]|\(?[a-z][.)](?=\s+\S{2}))\s+(?:\[[ xX]\]\s+)?")  # noqa: RUF001
-_QUOTE = re.compile(r"\s*(?:>\s?)+")
+_BULLET = re.compile(r"\s*(?:[-*+•‣◦–]|\(?\d{1,2}[.)]|\(?[a-z][.)](?=\s+\S{2}))\s+(?:\[[ xX]\]\s+)?|\s*\[\^?\w{1,4}\]:\s+")  # noqa: RUF001
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$")
+_UNDERLINE = re.compile(r"\s{0,3}(?:=+|-{3,})\s*$")
+_BOLD_LINE = re.compile(r"\s*(\*\*|__)(?P<text>(?:(?!\1).)+)\1:?\s*$")
+_FIELD = re.compile(r"\s*[*_]{0,3}\w[\w ()/,.'’&-]{0,40}:[*_]{0,3}\s+\S")  # noqa: RUF001
+_ONLY_ADDRESS = re.compile(r"\s*(?:[-*]\s+|\d{1,2}[.)]\s+|\[\^?\w{1,4}\]:?\s*)?<?https?://\S+\s*$")
+MAX_TITLE_WORDS = 6
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*"  # noqa: RUF001
+_SOURCE_NUMBER = r"(?i:doc(?:ument)?|passage|sources?|ref(?:erence)?s?|context)\.?\s?\#?\d{1,3}"
+_AUTHORS = r"[A-Z][\w'’-]+(?:(?:,\s[A-Z][\w'’-]+)*,?\s(?:and|&)\s[A-Z][\w'’-]+|\set\sal\.?)"  # noqa: RUF001
+_SEE, _YEARS = r"(?:(?:see|cf\.|e\.g\.,?)\s)?", r",?\s\d{4}[a-z]?(?:;\s[^()\n]{1,60}\d{4}[a-z]?)*"
 _MARKS = re.compile(
-    r"""
-      \s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|\^\w+|citation\ needed|sources?
-          |(?:doc|document|passage|source|ref)\.?\s?\#?\d{1,3})\](?!\()
-    | \s?【[^】\n]{1,40}】
+    rf"""
+      \s?\[(?:{_NUMBERS}|\^\w+|(?i:citation\ needed|sources?)|{_SOURCE_NUMBER})\](?!\()
+    | \s?【[^】\n]{{1,40}}】
     | (?<=[.,;:!?)\w])(?<![kcmd]m)(?<!\bm)[⁰¹²³⁴-⁹]+(?!\w)
-    | \s?\((?:sources?|refs?|references?|see)[:\s]\s?(?:doc(?:ument)?|passage|context|source|\[?\d)[^()\n]{0,40}\)
-    | !?\[(?=[^\[\]\n]+\]\([^()\s]+\)) | (?<=[^\[\]\n])\]\([^()\s]+\)
-    | </?[a-zA-Z][^<>\n]{0,80}>
-    | \*\*|__|~~|`+ | (?<![\w*])[*_](?=[^\s*_]) | (?<=[^\s*_])[*_](?![\w*])
+    | \s?\((?i:sources?|refs?|references?|see)[:\s]\s?(?:(?i:doc(?:ument)?|passage|context|source)|\[?\d)[^()\n]{{0,40}}\)
+    | \s?\(\[(?:{_NUMBERS})\]\) | \s?\({_SOURCE_NUMBER}\)
+    | \s?\({_SEE}{_AUTHORS}{_YEARS}\)
+    | \s?\({_SEE}[A-Z][\w'’-]+{_YEARS}\)(?=\s?[.!?](?:\s|$)|\s*$)
+    | !?\[(?=[^\[\]\n]+\]\([^()\n]+\)) | (?<=[^\[\]\n])\]\([^()\n]+\)
+    | \[(?=[^\[\]\n]*[^\W\d][^\[\]\n]*\]\[\d{{1,3}}\]) | (?<=[^\[\]\n\d])\]\[\d{{1,3}}\]
+    | </?[a-zA-Z][^<>\n]{{0,80}}>
+    | (?m:^[ \t]*(?:>[ \t]?)+)
+    | \*{{2,3}}|_{{2,3}}|~~|`+ | (?<![\w*])[*_](?=[^\s*_]) | (?<=[^\s*_])[*_](?![\w*])
     """,
     re.VERBOSE,
 )  # noqa: RUF001
+_NAMES_SOURCE = re.compile(r"\b(?:to|in|per|from|by|as|see)\s?$", re.IGNORECASE)
+_STATES = re.compile(r"\s(?:states?|says?|notes?|shows?|reports?|mentions?|confirms?|explains?)\b")
 
 
 @lru_cache(maxsize=1024)
@@ -129,7 +143,7 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
                 end += 1
             yield _Block(kind, lines[at:end])
         else:
-            while kind in (UnitKind.SENTENCE, UnitKind.LIST_ITEM) and end < len(lines) and _continues(lines[end].text, kind):
+            while kind in (UnitKind.SENTENCE, UnitKind.LIST_ITEM) and end < len(lines) and _continues(lines, end, kind):
                 end += 1
             yield _Block(kind, lines[at:end])
         at = end
@@ -141,11 +155,29 @@ def _kind_at(lines: Sequence[_Line], at: int) -> UnitKind | None:
         return UnitKind.CODE
     if "|" in line and "|" in below and _TABLE_RULE.match(below):
         return UnitKind.TABLE_ROW
-    if not line.strip() or _RULE.match(line):
+    if not line.strip(" \t>") or _RULE.match(line) or (_ONLY_ADDRESS.match(line) and len(lines) > 1):
         return None
-    if _HEADING.match(line):
+    if _HEADING.match(line) or _is_title(lines, at):
         return UnitKind.HEADING
-    return UnitKind.LIST_ITEM if _BULLET.match(line) else UnitKind.SENTENCE
+    return UnitKind.LIST_ITEM if _BULLET.match(line) or _is_field(lines, at) else UnitKind.SENTENCE
+
+
+def _is_title(lines: Sequence[_Line], at: int) -> bool:
+    """Tell whether a short line is a heading: underlined, or all of it bold with something below."""
+    line, below = lines[at].text, lines[at + 1 :]
+    bold = _BOLD_LINE.match(line)
+    text = bold["text"] if bold else line
+    if len(text.split()) > MAX_TITLE_WORDS or text.rstrip()[-1:] in (".", "!", "?"):
+        return False
+    if below and _UNDERLINE.match(below[0].text):
+        return True
+    return bold is not None and any(c.text.strip() for c in below)
+
+
+def _is_field(lines: Sequence[_Line], at: int) -> bool:
+    """Tell whether a line is one of several like "Owner: Tom"."""
+    beside = (i for i in (at - 1, at + 1) if 0 <= i < len(lines))
+    return bool(_FIELD.match(lines[at].text)) and any(_FIELD.match(lines[i].text) for i in beside)
 
 
 def _units(text: str, block: _Block) -> Iterator[Unit]:
@@ -156,13 +188,14 @@ def _units(text: str, block: _Block) -> Iterator[Unit]:
         yield from _table(block.lines[0], block.lines[2:])
     elif block.kind is not None:
         first, last = block.lines[0], block.lines[-1]
-        m = _HEADING.match(first.text) or _BULLET.match(first.text) or _QUOTE.match(first.text)
+        m = _HEADING.match(first.text) or _BULLET.match(first.text)
         yield from _sentences(text, first.start + (m.end() if m else 0), last.start + len(last.text), block.kind)
 
 
-def _continues(line: str, kind: UnitKind | None) -> bool:
+def _continues(lines: Sequence[_Line], at: int, kind: UnitKind | None) -> bool:
     """Tell whether a line goes on with the paragraph or the list item before it."""
-    if not line.strip() or _FENCE.match(line) or _HEADING.match(line) or _BULLET.match(line) or _RULE.match(line):
+    line = lines[at].text
+    if _FENCE.match(line) or _kind_at(lines, at) is not UnitKind.SENTENCE:
         return False
     return kind is not UnitKind.LIST_ITEM or line[:1].isspace()
 
@@ -175,7 +208,7 @@ def _plain(line: _Line, kind: UnitKind) -> Unit:
 
 def strip_marks(text: str, start: int, end: int) -> tuple[str, list[int]]:
     """Return a stretch of a text without marks, white space as single spaces, and the place of every character left."""
-    gone = {i for m in _MARKS.finditer(text, start, end) for i in range(m.start(), m.end())}
+    gone = {i for m in _MARKS.finditer(text, start, end) if not _is_named(text, m) for i in range(m.start(), m.end())}
     kept: list[int] = []
     for i in range(start, end):
         if i not in gone and not (text[i].isspace() and (not kept or text[kept[-1]].isspace())):
@@ -183,6 +216,13 @@ def strip_marks(text: str, start: int, end: int) -> tuple[str, list[int]]:
     while kept and text[kept[-1]].isspace():
         kept.pop()
     return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
+
+
+def _is_named(text: str, mark: re.Match[str]) -> bool:
+    """Tell whether a number in brackets is a word of its sentence, as in "according to [1]"."""
+    if not mark.group().lstrip()[:2].startswith("[") or not mark.group().endswith("]"):
+        return False
+    return bool(_NAMES_SOURCE.search(text[: mark.start()]) or _STATES.match(text, mark.end()))
 
 
 def _sentences(text: str, start: int, end: int, kind: UnitKind) -> Iterator[Unit]:

@@ -48,17 +48,21 @@ _ANNOUNCEMENT = re.compile(
     rf"|we(?:'ll| will| can)) [^.!?]*|{_SHOWN}):\W*",
     re.IGNORECASE,
 )
+_TITLE = re.compile(rf"(?:{_SHOWN}|key (?:facts|points|takeaways)|bibliography|works cited|citations|footnotes)", re.IGNORECASE)
 _SOURCE = (
-    r"(?:the |this |these |your |our |my )?(?:provided |given |supplied |available |above |following |retrieved |attached )?"
+    r"(?:(?:the )?(?:source|document|doc|passage|reference|ref|excerpt|text)s? ?#?\[?\d{1,3}\]?|\[\d{1,3}\]"
+    r"|(?:the |this |these |your |our |my )?(?:provided |given |supplied |available |above |following |retrieved |attached )?"
     r"(?:context|information|documents?|text|passages?|sources?|articles?|excerpts?|search results|knowledge(?: base)?|data"
     r"|material|conversation|transcript|paper|report)"
-    r"(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?"
+    r"(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?)"
 )
 _LEADS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"(?:based (?:up)?on|according to|as per|per|from|given|in|as (?:stated|mentioned|described|noted) in) {_SOURCE},?\s+"
+        r"(?:based (?:up)?on|according to|as per|per|from|given|in|as (?:stated|mentioned|described|noted|given) (?:in|by))"
+        rf" {_SOURCE},?\s+"
         r"(?:(?:it (?:is|appears|seems)(?: clear)?|we (?:can see|know)|i can (?:see|tell|confirm)) that )?",
+        rf"as {_SOURCE} (?:states?|says?|mentions?|notes?|explains?|indicates?|shows?),\s+",
         rf"{_SOURCE} (?:clearly |also |explicitly )?(?:states?|says?|mentions?|notes?|explains?|indicates?|shows?|suggests?"
         r"|confirms?|tells? us) that ",
         rf"(?:{_ASSENT}|great question|good question)[,!.:]\s+",
@@ -124,7 +128,11 @@ def _no_claim(unit: Unit, text: str) -> NoClaim | None:
         return NoClaim.COURTESY
     if text.rstrip("\"'”’) ").endswith("?"):  # noqa: RUF001
         return NoClaim.QUESTION
-    if _ANNOUNCEMENT.fullmatch(text) or (text.endswith(":") and unit.kind is UnitKind.SENTENCE and len(content_words(text)) < 2):
+    if (
+        _ANNOUNCEMENT.fullmatch(text)
+        or _TITLE.fullmatch(text)
+        or (text.endswith(":") and unit.kind is UnitKind.SENTENCE and len(content_words(text)) < 2)
+    ):
         return NoClaim.ANNOUNCEMENT
     if unit.kind is UnitKind.SENTENCE and declines_to_answer(text, in_other_words=True):
         return NoClaim.REFUSAL
@@ -147,10 +155,15 @@ def _lead_length(text: str) -> int:
         at = step
 
 
+def _is_generic(text: str) -> bool:
+    """Tell whether a heading or lead says nothing of its own, such as "Summary" or "Here are the facts:"."""
+    return bool(_TITLE.fullmatch(text.rstrip(": ")) or _ANNOUNCEMENT.fullmatch(text))
+
+
 def _context(unit: Unit, text: str, before: str) -> str:
     """Return what a claim needs to be understood: what introduces its list, its heading, or the sentence before a pronoun."""
     if unit.lead or unit.kind in (UnitKind.LIST_ITEM, UnitKind.TABLE_ROW):
-        return " ".join(part for part in (unit.heading, unit.lead) if len(content_words(part)) > 1)
+        return " ".join(part for part in (unit.heading, unit.lead) if part and not _is_generic(part))
     if _PRONOUN.search(text.split(",")[0]) and before:
         return before
     return ""

@@ -101,3 +101,42 @@ def roman(number: int) -> str:
     """Write a number below 40 in Roman numerals."""
     tens, ones = divmod(number, 10)
     return "X" * tens + ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")[ones]
+
+
+class Fact(NamedTuple):
+    """A sentence of a source, a faithful statement of it, and one that is wrong in a detail."""
+
+    source: str
+    right: str
+    wrong: str
+    heading: str
+    detail: tuple[str, str]
+    """The right and the wrong detail alone."""
+
+
+_FACTS = (
+    ("The {p} bridge opened in {v}.", "The {p} bridge was opened in {v}.", "Opened", "year"),
+    ("The {p} mill belongs to {v}.", "{v} owns the {p} mill.", "Owner", "firm"),
+    ("{v} designed the {p} station.", "The {p} station was designed by {v}.", "Designer", "person"),
+    ("The {p} choir has {v} singers.", "{v} singers belong to the {p} choir.", "Singers", "count"),
+    ("The {p} clinic is led by {v}.", "{v} leads the {p} clinic.", "Head of the clinic", "person"),
+)
+
+
+def facts(rng: Random, count: int, *, place: str | None = None) -> list[Fact]:
+    """Draw facts about different things; all of one place where it is given."""
+    places = [place] * count if place else pick(rng, PLACES, count)
+    made = []
+    for at, (source, said, heading, kind) in zip(places, rng.sample(_FACTS, count), strict=True):
+        if kind == "year":
+            year = rng.randint(1850, 2005)
+            values = (str(year), str(year + rng.choice((-31, 12, 7))))
+        elif kind == "count":
+            number = rng.randint(21, 89)
+            values = (str(number), str(number + rng.choice((13, 40))))
+        else:
+            values = tuple(pick(rng, FIRMS if kind == "firm" else PEOPLE, 2))
+        form = rng.choice((source, said))
+        right, wrong = (form.format(p=at, v=v) for v in values)
+        made.append(Fact(source.format(p=at, v=values[0]), right, wrong, heading, (values[0], values[1])))
+    return made
