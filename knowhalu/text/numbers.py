@@ -87,10 +87,27 @@ class _Token(NamedTuple):
 def find_numbers(text: str) -> list[Number]:
     """Find the numbers of a text in their order; each character belongs to one number at most."""
     found: list[Number] = []
+    steps = {m.start("number") for m in _step_numbers(text)}
     for number in (*_fractions(text), *_half_scales(text), *_digits(text), *_roman_numerals(text), *_words(text)):
-        if all(n.end <= number.start or number.end <= n.start for n in found):
+        if number.start not in steps and all(n.end <= number.start or number.end <= n.start for n in found):
             found.append(number)
     return _join_ranges(text, sorted(found))
+
+
+_ENUMERATOR = re.compile(r"\((?P<number>\d{1,2})\)(?=\s)")
+_STEP = re.compile(
+    r"(?:^|[.!?:]\s+)(?:step )?(?P<number>(?<!step )(?:first|second|third|fourth|fifth|sixth)(?=,\s)"
+    r"|(?<=step )(?:\d{1,2}|one|two|three|four|five)(?=[:.]\s))",
+    re.IGNORECASE,
+)
+
+
+def _step_numbers(text: str) -> Iterator[re.Match[str]]:
+    """Find the numbers that only count the items of a list: "(1) salt and (2) honey", "First, boil it."."""
+    enumerators = list(_ENUMERATOR.finditer(text))
+    if [int(m["number"]) for m in enumerators[:2]] == [1, 2]:
+        yield from enumerators
+    yield from _STEP.finditer(text)
 
 
 def _fractions(text: str) -> Iterator[Number]:

@@ -135,6 +135,8 @@ _LIMITS = tuple(
     )
 )
 """Words before a value that make it a limit: 1 above, -1 below, 2 and -2 with the value itself."""
+_OPPOSITE = {1: -2, 2: -1, -1: 2, -2: 1}
+_NEGATED = re.compile(r"(?:\b(?:not|never|cannot|no longer)|n['’]t)\b[^.;:,]*$", re.IGNORECASE)  # noqa: RUF001
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|roughly|some|circa|ca\.?|c\.|approx\.?|or so|in the region of|close to)|[~≈])\s*$", re.I
 )
@@ -199,9 +201,11 @@ def _number_bounds(text: str, number: Number, *, precise: bool) -> tuple[float, 
         return value - reach, value + reach, len(m.group())
     for pattern, side in _LIMITS:
         if m := pattern.search(before):
+            negated = _NEGATED.search(text[max(0, number.start - 80) : number.start - len(m.group())])
+            side = _OPPOSITE[side] if negated else side
             step = 0.0 if abs(side) == 2 else 1e-9 * max(1.0, abs(value))
             low, high = (value + step, math.inf) if side > 0 else (-math.inf, value - step)
-            return low, high, len(m.group())
+            return low, high, 0 if negated else len(m.group())
     margin = 0.0 if precise and not number.rounded else half
     return value - margin, value + margin, 0
 

@@ -137,7 +137,7 @@ def align_values(claim: str, source: str) -> str:
     text, end = claim, len(claim)
     for check in sorted(check_values(claim, source), key=lambda c: -c.value.start):
         value, given = check.value, check.source
-        if given is None or check.agreement is not Agreement.EQUAL or value.end > end or value.text in source:
+        if given is None or check.agreement is not Agreement.EQUAL or value.end > end or _has_words(source, value.text):
             continue
         end = value.start - value.modifier
         put = given.text
@@ -146,6 +146,10 @@ def align_values(claim: str, source: str) -> str:
             end, put = own.start() if own else end, (its.group() if its and (own or given.ends) else "") + put
         text = text[:end] + (put[0].upper() + put[1:] if end == 0 else put) + text[value.end :]
     return text
+
+
+def _has_words(source: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", source) is not None
 
 
 _OPENING = re.compile(r"\b(?:(?:in|on|at|from|between) )?(?:the )?$|\b(?:in|on|from|between) $", re.IGNORECASE)
