@@ -136,6 +136,15 @@ def _lead_length(text: str) -> int:
         at = step
 
 
+_DESCRIPTION = re.compile(r"(?:[Tt]he|[Ss]uch an?) ([a-z]+) (?!of\b)[a-z]")
+
+
+def _names_again(text: str, before: str) -> bool:
+    """Tell whether a sentence opens with "the bridge" and the one before says which bridge."""
+    m = _DESCRIPTION.match(text)
+    return m is not None and not set(content_words(m[1])).isdisjoint(content_words(before))
+
+
 def _is_generic(text: str) -> bool:
     """Tell whether a heading or lead says nothing of its own, such as "Summary" or "Here are the facts:"."""
     return bool(_TITLE.fullmatch(text.rstrip(": ")) or _ANNOUNCEMENT.fullmatch(text))
@@ -145,6 +154,6 @@ def _context(unit: Unit, text: str, before: str) -> str:
     """Return what a claim needs to be understood: what introduces its list, its heading, or the sentence before a pronoun."""
     if unit.lead or unit.kind in (UnitKind.LIST_ITEM, UnitKind.TABLE_ROW):
         return " ".join(part for part in (unit.heading, unit.lead) if part and not _is_generic(part))
-    if _PRONOUN.search(text.split(",")[0]) and before:
+    if before and (_PRONOUN.search(text.split(",")[0]) or _names_again(text, before)):
         return before
     return ""

@@ -38,7 +38,7 @@ def day_forms(d: datetime.date) -> tuple[str, ...]:
     """Write a day in many forms, each with its preposition."""
     month, short = MONTHS[d.month - 1], MONTHS[d.month - 1][:3]
     return (
-        f"on {d.day} {month} {d.year}", f"on {month} {d.day}, {d.year}", f"on {short} {d.day}, {d.year}", f"on {d.day} {short}. {d.year}",
+        f"on {d.day} {month} {d.year}", f"on {month} {d.day}, {d.year}", f"on {short} {d.day}, {d.year}", f"on {d.day} {short}{'' if short == month else '.'} {d.year}",
         f"on {d.isoformat()}", f"on the {ordinal(d.day)} of {month} {d.year}", f"on {month} {ordinal(d.day)}, {d.year}",
         f"on {d.day:02}.{d.month:02}.{d.year}", f"on {d.year}/{d.month:02}/{d.day:02}", f"on {d.day}-{short}-{d.year}",
     )  # fmt: skip
