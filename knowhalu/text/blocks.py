@@ -10,7 +10,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from knowhalu.text.marks import strip_marks
 from knowhalu.text.sentences import MAX_CACHED_CHARS, sentences
+from knowhalu.text.tables import Line, table_end, table_rows
 
 
 class UnitKind(StrEnum):
@@ -53,30 +55,6 @@ _BOLD_LINE = re.compile(r"\s*(\*\*|__)(?P<text>(?:(?!\1).)+)\1:?\s*$")
 _FIELD = re.compile(r"\s*[*_]{0,3}\w[\w ()/,.'’&-]{0,40}:[*_]{0,3}\s+\S")  # noqa: RUF001
 _ONLY_ADDRESS = re.compile(r"\s*(?:[-*]\s+|\d{1,2}[.)]\s+|\[\^?\w{1,4}\]:?\s*)?<?https?://\S+\s*$")
 MAX_TITLE_WORDS = 6
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
-_NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*"  # noqa: RUF001
-_SOURCE_NUMBER = r"(?i:doc(?:ument)?|passage|sources?|ref(?:erence)?s?|context)\.?\s?\#?\d{1,3}"
-_AUTHORS = r"[A-Z][\w'’-]+(?:(?:,\s[A-Z][\w'’-]+)*,?\s(?:and|&)\s[A-Z][\w'’-]+|\set\sal\.?)"  # noqa: RUF001
-_SEE, _YEARS = r"(?:(?:see|cf\.|e\.g\.,?)\s)?", r",?\s\d{4}[a-z]?(?:;\s[^()\n]{1,60}\d{4}[a-z]?)*"
-_MARKS = re.compile(
-    rf"""
-      \s?\[(?:{_NUMBERS}|\^\w+|(?i:citation\ needed|sources?)|{_SOURCE_NUMBER})\](?!\()
-    | \s?【[^】\n]{{1,40}}】
-    | (?<=[.,;:!?)\w])(?<![kcmd]m)(?<!\bm)[⁰¹²³⁴-⁹]+(?!\w)
-    | \s?\((?i:sources?|refs?|references?|see)[:\s]\s?(?:(?i:doc(?:ument)?|passage|context|source)|\[?\d)[^()\n]{{0,40}}\)
-    | \s?\(\[(?:{_NUMBERS})\]\) | \s?\({_SOURCE_NUMBER}\)
-    | \s?\({_SEE}{_AUTHORS}{_YEARS}\)
-    | \s?\({_SEE}[A-Z][\w'’-]+{_YEARS}\)(?=\s?[.!?](?:\s|$)|\s*$)
-    | !?\[(?=[^\[\]\n]+\]\([^()\n]+\)) | (?<=[^\[\]\n])\]\([^()\n]+\)
-    | \[(?=[^\[\]\n]*[^\W\d][^\[\]\n]*\]\[\d{{1,3}}\]) | (?<=[^\[\]\n\d])\]\[\d{{1,3}}\]
-    | </?[a-zA-Z][^<>\n]{{0,80}}>
-    | (?m:^[ \t]*(?:>[ \t]?)+)
-    | \*{{2,3}}|_{{2,3}}|~~|`+ | (?<![\w*])[*_](?=[^\s*_]) | (?<=[^\s*_])[*_](?![\w*])
-    """,
-    re.VERBOSE,
-)  # noqa: RUF001
-_NAMES_SOURCE = re.compile(r"\b(?:to|in|per|from|by|as|see)\s?$", re.IGNORECASE)
-_STATES = re.compile(r"\s(?:states?|says?|notes?|shows?|reports?|mentions?|confirms?|explains?)\b")
 
 
 @lru_cache(maxsize=1024)
@@ -89,15 +67,10 @@ def read_units(text: str) -> tuple[Unit, ...]:
     return _cached_units(text) if len(text) <= MAX_CACHED_CHARS else tuple(_read(text))
 
 
-class _Line(NamedTuple):
-    start: int
-    text: str
-
-
-def _lines(text: str) -> list[_Line]:
+def _lines(text: str) -> list[Line]:
     lines, at = [], 0
     for line in text.split("\n"):
-        lines.append(_Line(at, line))
+        lines.append(Line(at, line))
         at += len(line) + 1
     return lines
 
@@ -126,10 +99,10 @@ class _Block(NamedTuple):
     """Lines that belong together; `kind` is None for an empty line or a rule."""
 
     kind: UnitKind | None
-    lines: Sequence[_Line]
+    lines: Sequence[Line]
 
 
-def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
+def _blocks(lines: Sequence[Line]) -> Iterator[_Block]:
     at = 0
     while at < len(lines):
         kind, end = _kind_at(lines, at), at + 1
@@ -139,8 +112,7 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
             yield _Block(kind, lines[at + 1 : end])
             end += 1
         elif kind is UnitKind.TABLE_ROW:
-            while end < len(lines) and "|" in lines[end].text:
-                end += 1
+            end = table_end(lines, at)
             yield _Block(kind, lines[at:end])
         else:
             while kind in (UnitKind.SENTENCE, UnitKind.LIST_ITEM) and end < len(lines) and _continues(lines, end, kind):
@@ -149,11 +121,11 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
         at = end
 
 
-def _kind_at(lines: Sequence[_Line], at: int) -> UnitKind | None:
-    line, below = lines[at].text, lines[at + 1].text if at + 1 < len(lines) else ""
+def _kind_at(lines: Sequence[Line], at: int) -> UnitKind | None:
+    line = lines[at].text
     if _FENCE.match(line):
         return UnitKind.CODE
-    if "|" in line and "|" in below and _TABLE_RULE.match(below):
+    if table_end(lines, at) > at:
         return UnitKind.TABLE_ROW
     if not line.strip(" \t>") or _RULE.match(line) or (_ONLY_ADDRESS.match(line) and len(lines) > 1):
         return None
@@ -162,7 +134,7 @@ def _kind_at(lines: Sequence[_Line], at: int) -> UnitKind | None:
     return UnitKind.LIST_ITEM if _BULLET.match(line) or _is_field(lines, at) else UnitKind.SENTENCE
 
 
-def _is_title(lines: Sequence[_Line], at: int) -> bool:
+def _is_title(lines: Sequence[Line], at: int) -> bool:
     """Tell whether a short line is a heading: underlined, or all of it bold with something below."""
     line, below = lines[at].text, lines[at + 1 :]
     bold = _BOLD_LINE.match(line)
@@ -174,7 +146,7 @@ def _is_title(lines: Sequence[_Line], at: int) -> bool:
     return bold is not None and any(c.text.strip() for c in below)
 
 
-def _is_field(lines: Sequence[_Line], at: int) -> bool:
+def _is_field(lines: Sequence[Line], at: int) -> bool:
     """Tell whether a line is one of several like "Owner: Tom"."""
     beside = (i for i in (at - 1, at + 1) if 0 <= i < len(lines))
     return bool(_FIELD.match(lines[at].text)) and any(_FIELD.match(lines[i].text) for i in beside)
@@ -185,14 +157,15 @@ def _units(text: str, block: _Block) -> Iterator[Unit]:
     if block.kind is UnitKind.CODE:
         yield from (_plain(row, UnitKind.CODE) for row in block.lines if row.text.strip())
     elif block.kind is UnitKind.TABLE_ROW:
-        yield from _table(block.lines[0], block.lines[2:])
+        for row, places in table_rows(text, block.lines):
+            yield Unit(places[0], places[-1] + 1, row, UnitKind.TABLE_ROW, tuple(places))
     elif block.kind is not None:
         first, last = block.lines[0], block.lines[-1]
         m = _HEADING.match(first.text) or _BULLET.match(first.text)
         yield from _sentences(text, first.start + (m.end() if m else 0), last.start + len(last.text), block.kind)
 
 
-def _continues(lines: Sequence[_Line], at: int, kind: UnitKind | None) -> bool:
+def _continues(lines: Sequence[Line], at: int, kind: UnitKind | None) -> bool:
     """Tell whether a line goes on with the paragraph or the list item before it."""
     line = lines[at].text
     if _FENCE.match(line) or _kind_at(lines, at) is not UnitKind.SENTENCE:
@@ -200,29 +173,10 @@ def _continues(lines: Sequence[_Line], at: int, kind: UnitKind | None) -> bool:
     return kind is not UnitKind.LIST_ITEM or line[:1].isspace()
 
 
-def _plain(line: _Line, kind: UnitKind) -> Unit:
+def _plain(line: Line, kind: UnitKind) -> Unit:
     text = line.text.strip()
     start = line.start + line.text.index(text)
     return Unit(start, start + len(text), text, kind, tuple(range(start, start + len(text))))
-
-
-def strip_marks(text: str, start: int, end: int) -> tuple[str, list[int]]:
-    """Return a stretch of a text without marks, white space as single spaces, and the place of every character left."""
-    gone = {i for m in _MARKS.finditer(text, start, end) if not _is_named(text, m) for i in range(m.start(), m.end())}
-    kept: list[int] = []
-    for i in range(start, end):
-        if i not in gone and not (text[i].isspace() and (not kept or text[kept[-1]].isspace())):
-            kept.append(i)
-    while kept and text[kept[-1]].isspace():
-        kept.pop()
-    return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
-
-
-def _is_named(text: str, mark: re.Match[str]) -> bool:
-    """Tell whether a number in brackets is a word of its sentence, as in "according to [1]"."""
-    if not mark.group().lstrip()[:2].startswith("[") or not mark.group().endswith("]"):
-        return False
-    return bool(_NAMES_SOURCE.search(text[: mark.start()]) or _STATES.match(text, mark.end()))
 
 
 def _sentences(text: str, start: int, end: int, kind: UnitKind) -> Iterator[Unit]:
@@ -231,31 +185,3 @@ def _sentences(text: str, start: int, end: int, kind: UnitKind) -> Iterator[Unit
     spans: Sequence[tuple[int, int]] = [(p.start, p.end) for p in pieces] or ([(0, len(clean))] if clean else [])
     for a, b in spans:
         yield Unit(places[a], places[b - 1] + 1, clean[a:b], kind, tuple(places[a:b]))
-
-
-def _cells(line: _Line) -> list[tuple[str, list[int]]]:
-    cells, at = [], line.start
-    padded = " " * line.start + line.text
-    for cell in line.text.split("|"):
-        cells.append(strip_marks(padded, at, at + len(cell)))
-        at += len(cell) + 1
-    if cells and not cells[0][0] and line.text.lstrip().startswith("|"):
-        cells = cells[1:]
-    return cells[:-1] if cells and not cells[-1][0] and line.text.rstrip().endswith("|") else cells
-
-
-def _table(header: _Line, rows: Sequence[_Line]) -> Iterator[Unit]:
-    """Yield each row as "header: cell; header: cell", empty cells left out."""
-    names = [name for name, _ in _cells(header)]
-    for row in rows:
-        pieces: list[str] = []
-        places: list[int] = []
-        for i, (cell, at) in enumerate(_cells(row)):
-            if not cell:
-                continue
-            name = names[i] if i < len(names) else ""
-            put = f"{'; ' if pieces else ''}{name}{': ' if name else ''}"
-            pieces += [put, cell]
-            places += [at[0]] * len(put) + at
-        if pieces:
-            yield Unit(places[0], places[-1] + 1, "".join(pieces), UnitKind.TABLE_ROW, tuple(places))
