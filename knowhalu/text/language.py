@@ -12,7 +12,7 @@ MIN_MARGIN = 10.0
 MAX_ENGLISH_SHARE = 0.2
 """The largest share of small English words in a text of another language, its names left out."""
 _SHARED = frozenset(
-    "a i o in on is as do no me he we so to or at an her was am by all far under over here men en t s d m re".split()
+    "a i o in on is as do no me he we so to or at an her was am by all far under over here men en most t s d m re".split()
 )
 """Small English words that are words of other languages, too."""
 _OTHER = frozenset(

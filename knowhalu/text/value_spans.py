@@ -227,6 +227,7 @@ _CURRENCY_BEFORE = re.compile(
     r"(?<![^\W\d_])(?:(?P<code>[A-Z]{3})\s?|(?:(?P<land>US|AU?|CA?|NZ|HK|S)\s?)?(?P<sign>[$€£¥₹₩])\s?)$"
 )
 _DOLLARS = {"A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "NZ": "NZD", "HK": "HKD", "S": "SGD"}
+_FIELD = re.compile(r"[^\W\d]:\s$")
 _AGED = re.compile(r"\b(?:aged?|at the age of|age of|turned|turning)[:\s]+$", re.IGNORECASE)
 _NAME_BEFORE, _CLOSED = re.compile(r"[A-Z][\w’'-]+(?:,\s|\s\()$"), re.compile(r"[,)]")  # noqa: RUF001
 _LABEL = re.compile(
@@ -257,6 +258,8 @@ def _measure(text: str, number: Number) -> _Measure:
     if _is_age(text, number, before):
         year = unit_spellings()["year"]
         return _Measure(ValueKind.MEASURE, year.dimension, number.start, number.end, year.factor)
+    if _FIELD.search(before):
+        return _Measure(ValueKind.COUNT, "", number.start, number.end)  # "Goals: 77" counts what its name says
     nouns = (n for m in following if not re.search(r"[.,;:()]", text[number.end : m.start()]) for n in content_words(m.group()))
     return _Measure(ValueKind.COUNT, next(nouns, ""), number.start, number.end)
 
