@@ -42,6 +42,16 @@ class Reading(NamedTuple):
     sentences: tuple[tuple[Probabilities, float], ...]
     """Scores of each sentence, and its share of the claim's words."""
 
+    def denied(self) -> "Reading":
+        """Return the reading of the negation; the sentences are read as the negation before."""
+        windows, plain = tuple(map(denied, self.windows)), tuple(map(denied, self.plain))
+        return self._replace(windows=windows, plain=plain, joined=denied(self.joined) if self.joined else None)
+
+
+def denied(scores: Probabilities) -> Probabilities:
+    """Return the scores of the negation of a statement."""
+    return Probabilities(scores.contradicted, scores.supported, scores.neutral)
+
 
 def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[str]) -> int:
     """Return the number of the window that supports most, of those that have most of the names that a claim is about."""
