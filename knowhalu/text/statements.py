@@ -13,7 +13,7 @@ _OPENING = re.compile(rf"\W*(?:(?:and|but|so|then) )?{_AUXILIARY}(?:n['’]t)? (
 _SHORT = re.compile(
     r"\W*(?:(?P<yes>yes|yeah|yep|correct|true|indeed|that(?:'s| is) (?:right|correct|true))|(?P<no>no|nope|false|incorrect|wrong"
     rf"|that(?:'s| is) (?:not (?:right|correct|true)|wrong|false)))\b(?P<rest>\W*(?:[\w'’]+ ){{0,3}}{_AUXILIARY}"  # noqa: RUF001
-    r"(?:n['’]t|not)?(?: not)?)?\W*$",  # noqa: RUF001
+    r"(?:n?['’]t|not)?(?: not)?)?\W*$",  # noqa: RUF001
     re.IGNORECASE,
 )
 
