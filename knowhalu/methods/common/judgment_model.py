@@ -43,6 +43,17 @@ class Reading(NamedTuple):
     """Scores of each sentence, and its share of the claim's words."""
     wide: tuple[Probabilities, ...] = ()
 
+    def denied(self) -> "Reading":
+        """Return the reading of the negation; the sentences are read as the negation before."""
+        windows, plain = tuple(map(denied, self.windows)), tuple(map(denied, self.plain))
+        joined, wide = denied(self.joined) if self.joined else None, tuple(map(denied, self.wide))
+        return self._replace(windows=windows, plain=plain, joined=joined, wide=wide)
+
+
+def denied(scores: Probabilities) -> Probabilities:
+    """Return the scores of the negation of a statement."""
+    return Probabilities(scores.contradicted, scores.supported, scores.neutral)
+
 
 def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[str]) -> int:
     """Return the number of the window that supports most, of those that have most of the names that a claim is about."""

@@ -27,6 +27,7 @@ from knowhalu.text.language import is_foreign
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, general_query, is_checkable
 from knowhalu.text.sentences import sentences
+from knowhalu.text.statements import read_yes_no
 from knowhalu.text.values import align_values
 from knowhalu.text.wordlists import NAME_PATTERN
 from knowhalu.types import (
@@ -39,6 +40,7 @@ from knowhalu.types import (
     Label,
     Passage,
     Query,
+    Quote,
     Relation,
     Sample,
     Step,
@@ -123,23 +125,30 @@ class KnowHaluEncoder:
         """Score the passages' sentences and keep those that are decisive for the claim."""
         # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
-        return (yield from score_sentences(part, query, select_sentences(passages, query, seen), form))
+        stated, affirmed = _as_statement(part)
+        known = yield from score_sentences(stated, query, select_sentences(passages, query, seen), form)
+        return known if affirmed else known.model_copy(update={"quotes": tuple(map(_denied_quote, known.quotes))})
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        windows = [in_form(w.text, form) for w in source_windows(part, steps)]
+        task, windows = _task(part), [in_form(w.text, form) for w in source_windows(part, steps)]
         read = read_sentences_of(steps, form)
         if is_foreign(part.response) or any(map(is_foreign, windows[:1])):
             return _inconclusive(form, steps, LANGUAGE_NOTE, InconclusiveReason.LANGUAGE)
         if not windows or not read:
             return _inconclusive(form, steps, NO_EVIDENCE, missing_evidence_reason(steps))
         wide = [in_form(w.text, form) for w in source_windows(part, steps, MAX_WIDE_WORDS)]
-        reading = yield from _read(part, windows, wide, read)
+        stated, affirmed = _as_statement(part)
+        reading = yield from _read(stated, windows, wide, read)
+        if affirmed:
+            part = stated
+        else:
+            reading = reading.denied()
         source = " ".join((*windows, *(r.view for r in read)))
         names = subject_names(part, source)
         features = judgment_features(part, windows, reading, [r.view for r in read], names)
         features["on_topic"] = _on_topic(part, source)
-        p = self.model.weights(_task(part), form).probability(features, of)
+        p = self.model.weights(task, form).probability(features, of)
         (label, confidence), kind = decide_label(p, features, given=bool(part.knowledge or part.documents)), None
         best = speaking_window(reading, windows, names)
         window = reading.windows[best]
@@ -195,6 +204,18 @@ def _read(part: Sample, windows: Sequence[str], wide: Sequence[str], read: Seque
         wide=tuple(wider),
         sentences=tuple((r.scores, r.relevance) for r in read),
     )
+
+
+def _as_statement(part: Sample) -> tuple[Sample, bool]:
+    """Return a short yes or no as the statement of its question, and whether it is affirmed; else the part itself."""
+    found = read_yes_no(part.question, part.response) if part.question else None
+    if found is None:
+        return part, True
+    return part.model_copy(update={"response": found.statement, "question": None}), found.affirmed
+
+
+def _denied_quote(quote: Quote) -> Quote:
+    return quote.model_copy(update={"supported": quote.contradicted, "contradicted": quote.supported})
 
 
 def _task(sample: Sample) -> str:
