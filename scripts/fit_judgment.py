@@ -48,7 +48,9 @@ FEW = 100
 
 def checked(settings: Settings, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
     """Run the pipeline in both forms; `whole` judges a text in one piece, and `name` labels the progress bar."""
-    options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200 if whole else 30)
+    options = KnowHaluOptions(second_opinion="always", off_target=False)
+    if whole:
+        options = options.model_copy(update={"segmentation": "words", "segment_words": 200})
     checker = Checker(settings.model_copy(update={"knowhalu": options}))
     rows_and_verdicts = []
     outcomes = zip(rows, checker.stream(r.sample for r in rows), strict=True)
@@ -106,7 +108,8 @@ def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgme
     judged = []
     for judgment in (base, other or base):
         if judgment.features:
-            decided = decide_label(model.weights(task, str(judgment.form)).probability(judgment.features), judgment.features)
+            p = model.weights(task, str(judgment.form)).probability(judgment.features)
+            decided = decide_label(p, judgment.features, given=True)
             judgment = judgment.model_copy(update={"label": decided.label, "confidence": decided.confidence})
         judged.append(judgment)
     return judged[0], judged[1]

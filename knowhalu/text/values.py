@@ -87,6 +87,13 @@ def compare_values(claim: Value, source: Value) -> Agreement | None:
     return Agreement.OPEN
 
 
+def _agreement(claim: Value, source: Value) -> Agreement | None:
+    """Compare two values, of which one that may be a year is no other number of things."""
+    agreement = compare_values(claim, source)
+    unclear = claim.kind is ValueKind.COUNT and (claim.ambiguous or source.ambiguous)
+    return None if unclear and agreement is Agreement.DIFFERENT else agreement
+
+
 class ValueCheck(NamedTuple):
     """A value of a claim, the value of the source that says most about it, and what it says; None where none is comparable."""
 
@@ -102,34 +109,32 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
     order = [*Agreement, None]
     for value in find_values(claim):
         for other in (*given, None):
-            agreement = compare_values(value, other) if other else None
-            if agreement is Agreement.DIFFERENT and (value.ambiguous or (other and other.ambiguous)):
-                agreement = None if value.kind is ValueKind.COUNT else agreement  # a year is no other number of things
+            agreement = _agreement(value, other) if other else None
             place = (value.start, value.end)
             if place not in best or order.index(agreement) < order.index(best[place].agreement):
                 best[place] = ValueCheck(value, other if agreement else None, agreement)
     return tuple(best.values())
 
 
-def has_value_of_another(claim: str, sentences: Sequence[str]) -> bool:
-    """Tell whether a claim has the value of another thing: only a farther sentence has it, and the nearest has another value.
+def value_conflict(claim: str, sentences: Sequence[str]) -> float:
+    """Return how surely the sentences give another value for what a claim says, from 0 to 1.
 
-    Sentences are the nearer the more of the claim's other words they have; a sentence as near with the same value settles it.
+    It is the share of the claim's other words in a sentence with another value, where no sentence with as many of them has the
+    same value: a value that a farther sentence has may be that of another thing.
     """
-    values = check_values(claim, " ".join(sentences))
-    for value in (c.value for c in values if c.agreement is Agreement.EQUAL):
+    worst = 0.0
+    for value in find_values(claim):
         rest = set(content_words(claim[: value.start] + claim[value.end :]))
         same, other = 0.0, 0.0
         for sentence in sentences:
             share = len(rest & set(content_words(sentence))) / max(1, len(rest))
-            agreements = {compare_values(value, v) for v in find_values(sentence)}
+            agreements = {_agreement(value, v) for v in find_values(sentence)}
             if agreements & {Agreement.EQUAL, Agreement.OPEN}:
                 same = max(same, share)
             elif Agreement.DIFFERENT in agreements:
                 other = max(other, share)
-        if other > same:
-            return True
-    return False
+        worst = max(worst, other if other > same else 0.0)
+    return worst
 
 
 def align_values(claim: str, source: str) -> str:
@@ -191,7 +196,7 @@ _LIMITS = tuple(
         (r"\b(?:more than|over|above|exceed(?:s|ing|ed)?|(?:greater|longer|older) than|upwards? of|after)", 1),
         (r"\b(?:less than|under|below|(?:fewer|shorter|younger) than|before|within)", -1),
         (r"(?:\b(?:at least|no (?:less|fewer) than|a minimum of|since|from)|[≥>]=?)", 2),
-        (r"(?:\b(?:at most|no more than|a maximum of|up to|until|by)|[≤<]=?)", -2),
+        (r"(?:\b(?:at most|no more than|a maximum of|up to|until)|[≤<]=?)", -2),
     )
 )
 """Words before a value that make it a limit: 1 above, -1 below, 2 and -2 with the value itself."""

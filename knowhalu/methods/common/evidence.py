@@ -24,8 +24,8 @@ META_CONTEXT = "context"
 """Key of a sample's `meta` for the sentence that its response refers back to."""
 MAX_SENTENCES_READ, MAX_SENTENCES_KEPT = 8, 6
 """Sentences read for one query, and kept of it."""
-MAX_WINDOW_WORDS, MAX_WINDOWS = 130, 3
-"""Words of a window, and windows of a claim."""
+MAX_WINDOW_WORDS, MAX_WIDE_WORDS, MAX_WINDOWS = 130, 320, 3
+"""Words of a window, of a wide one, and windows of a claim."""
 MIN_SUPPORT = 0.5
 """Minimum support for a sentence without any of the claim's words to count as knowledge."""
 BLANK_SENTENCE = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
@@ -141,21 +141,24 @@ class Window(NamedTuple):
     size: int
 
 
-def _window(source: str, title: str, text: str, found: Sequence[tuple[int, int]], wanted: AbstractSet[str]) -> Window | None:
+def _window(
+    source: str, title: str, text: str, found: Sequence[tuple[int, int]], wanted: AbstractSet[str], limit: int
+) -> Window | None:
     parts = window_parts(text)
     near = {i for i, p in enumerate(parts) if any(a < p.end and p.start < b for a, b in found)}
-    run = _densest_run(parts, wanted, near)
-    if run is None:
+    if not near:
         return None
-    first, last, shared = run
-    first, last = _extend_run(parts, first, last)
+    first, last, shared = _densest_run(parts, wanted, near, limit) or (min(near), min(near), 0)
+    first, last = _extend_run(parts, first, last, limit)
     body = " ".join(p.text for p in parts[first : last + 1])
     body = f"{title}: {body}" if title and title.lower() not in body.lower() else body
     return Window(source, body, shared, sum(p.size for p in parts[first : last + 1]))
 
 
-def _densest_run(parts: Sequence[WindowPart], wanted: AbstractSet[str], near: AbstractSet[int]) -> tuple[int, int, int] | None:
-    """Return the shortest run of at most a window's words that shares most words, the first of equals, and how many.
+def _densest_run(
+    parts: Sequence[WindowPart], wanted: AbstractSet[str], near: AbstractSet[int], limit: int
+) -> tuple[int, int, int] | None:
+    """Return the shortest run of at most `limit` words that shares most words, the first of equals, and how many.
 
     A run contains at least one of the parts `near` and stays in paragraphs that have one; None where none shares a word.
     """
@@ -168,7 +171,7 @@ def _densest_run(parts: Sequence[WindowPart], wanted: AbstractSet[str], near: Ab
         size, touches = 0, False
         for last in range(first, len(parts) if shared[first] or first in near else first):
             size += parts[last].size
-            if (size > MAX_WINDOW_WORDS and last > first) or parts[last].paragraph not in paragraphs:
+            if (size > limit and last > first) or parts[last].paragraph not in paragraphs:
                 break
             seen |= shared[last]
             touches = touches or last in near
@@ -177,27 +180,30 @@ def _densest_run(parts: Sequence[WindowPart], wanted: AbstractSet[str], near: Ab
     return best
 
 
-def _extend_run(parts: Sequence[WindowPart], first: int, last: int) -> tuple[int, int]:
-    """Extend a run by its neighbours, before and after in turn, within a window's words and their paragraphs."""
+def _extend_run(parts: Sequence[WindowPart], first: int, last: int, limit: int) -> tuple[int, int]:
+    """Extend a run by its neighbours, before and after in turn, within `limit` words; a narrow window stays in its paragraphs."""
+    inside = limit <= MAX_WINDOW_WORDS
     size, grows = sum(p.size for p in parts[first : last + 1]), True
     while grows:
         grows = False
         for i, edge in ((first - 1, first), (last + 1, last)):
-            if 0 <= i < len(parts) and parts[i].paragraph == parts[edge].paragraph and size + parts[i].size <= MAX_WINDOW_WORDS:
+            if not 0 <= i < len(parts) or size + parts[i].size > limit:
+                continue
+            if not inside or parts[i].paragraph == parts[edge].paragraph:
                 first, last, size, grows = min(first, i), max(last, i), size + parts[i].size, True
     return first, last
 
 
-def source_windows(part: Sample, steps: Sequence[Step]) -> list[Window]:
+def source_windows(part: Sample, steps: Sequence[Step], limit: int = MAX_WINDOW_WORDS) -> list[Window]:
     """Return the windows of the sources nearest to a claim, at most one of each source, the nearest first."""
     wanted, windows = wanted_words(part), list[Window | None]()
     places = list({p.id: p for s in steps for p in s.passages}.values())
     for number, document in enumerate(part.documents, 1):
         found = [(p.start, p.end) for p in places if _is_from_document(p, document, number)]
-        windows.append(_window(document.id or str(number), document.title, document.text, found, wanted) if found else None)
+        windows.append(_window(document.id or str(number), document.title, document.text, found, wanted, limit))
     for p in places:
         if not any(_is_from_document(p, d, n) for n, d in enumerate(part.documents, 1)):
-            windows.append(_window(p.id, p.title, p.text, [(0, len(p.text))], wanted))
+            windows.append(_window(p.id, p.title, p.text, [(0, len(p.text))], wanted, limit))
     kept = [w for w in windows if w is not None]
     return sorted(kept, key=lambda w: (-w.shared, w.size))[:MAX_WINDOWS]
 

@@ -14,8 +14,8 @@ from knowhalu.io.verifier_file import ExternalVerifier, read_external
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, found_share, text_facts
-from knowhalu.text.sentences import content_words
-from knowhalu.text.values import Agreement, check_values, has_value_of_another
+from knowhalu.text.sentences import content_words, sentences
+from knowhalu.text.values import Agreement, check_values, value_conflict
 from knowhalu.types import KnowledgeForm, Sample
 
 TASKS = ("claim", "answer")
@@ -41,6 +41,7 @@ class Reading(NamedTuple):
     joined: Probabilities | None
     sentences: tuple[tuple[Probabilities, float], ...]
     """Scores of each sentence, and its share of the claim's words."""
+    wide: tuple[Probabilities, ...] = ()
 
 
 def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[str]) -> int:
@@ -50,10 +51,11 @@ def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[s
     return max(speaking, key=lambda i: reading.windows[i].supported)
 
 
-SUPPORTING = "window_supported plain_supported sentence_supported joined_supported coverage fresh_covered values_equal".split()
+SUPPORTING = (
+    "window_supported wide_supported plain_supported sentence_supported joined_supported coverage fresh_covered values_equal"
+).split()
 OPPOSING = (
-    "window_contradicted sure_contradicted sentence_contradicted names_missing "
-    "values_differ values_missing values_elsewhere negation_differs"
+    "window_contradicted sure_contradicted sentence_contradicted names_missing values_differ values_missing negation_differs"
 ).split()
 FEATURES = frozenset((*SUPPORTING, *OPPOSING, "on_topic"))
 """The names of all features; supporting ones never have a negative weight, opposing ones never a positive one."""
@@ -73,9 +75,11 @@ def judgment_features(
     joined = reading.joined or window
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
+    nearest = max(views, key=lambda v: coverage(claim, v), default=windows[best])
     agreements = [c.agreement for c in check_values(claim, source)]
     return {
         "window_supported": logit(window.supported),
+        "wide_supported": logit(max((p.supported for p in reading.wide), default=window.supported)),
         "window_contradicted": logit(window.contradicted),
         "sure_contradicted": max(0.0, logit(window.contradicted) - CONTRADICTION_LOGIT),
         "plain_supported": logit(reading.plain[best].supported),
@@ -86,10 +90,9 @@ def judgment_features(
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
         "values_equal": float(bool(agreements) and all(a is Agreement.EQUAL for a in agreements)),
-        "values_differ": float(Agreement.DIFFERENT in agreements),
+        "values_differ": value_conflict(claim, [*views, *(s.text for s in sentences(windows[best]))]),
         "values_missing": float(None in agreements),
-        "values_elsewhere": float(has_value_of_another(claim, views)),
-        "negation_differs": float((wanted.negations > 0) != (here.negations > 0)),
+        "negation_differs": float((wanted.negations > 0) != (text_facts(nearest).negations > 0)),
     }
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.common.evidence import (
     MAX_SENTENCES_READ,
+    MAX_WIDE_WORDS,
     META_CONTEXT,
     ReadSentence,
     in_form,
@@ -67,11 +68,14 @@ class LabelProbability(NamedTuple):
     confidence: float
 
 
-def decide_label(supported: float, features: Mapping[str, float]) -> LabelProbability:
-    """Turn P(supported) into a label; INCONCLUSIVE where sources are off topic and do not contradict."""
+def decide_label(supported: float, features: Mapping[str, float], *, given: bool = False) -> LabelProbability:
+    """Turn P(supported) into a label; INCONCLUSIVE where retrieved sources are off topic and do not contradict.
+
+    What sources that were `given` do not speak of is not supported by them.
+    """
     if supported >= 0.5:
         return LabelProbability(Label.CORRECT, supported)
-    if features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0:
+    if not given and features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0:
         return LabelProbability(Label.INCONCLUSIVE, 1 - features["on_topic"])
     return LabelProbability(Label.INCORRECT, 1 - supported)
 
@@ -130,22 +134,20 @@ class KnowHaluEncoder:
         if not windows or not read:
             why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
             return _inconclusive(form, steps, why, missing_evidence_reason(steps))
-        reading = yield from _read(part, windows, read)
+        wide = [in_form(w.text, form) for w in source_windows(part, steps, MAX_WIDE_WORDS)]
+        reading = yield from _read(part, windows, wide, read)
         source = " ".join((*windows, *(r.view for r in read)))
         names = subject_names(part, source)
         features = judgment_features(part, windows, reading, [r.view for r in read], names)
         features["on_topic"] = _on_topic(part, source)
         p = self.model.weights(_task(part), form).probability(features, of)
-        (label, confidence), kind = decide_label(p, features), None
+        (label, confidence), kind = decide_label(p, features, given=bool(part.knowledge or part.documents)), None
         best = speaking_window(reading, windows, names)
         window = reading.windows[best]
-        if label is Label.INCONCLUSIVE:
-            rationale = missing_topic_reason(part, source)
-        else:
-            together = max(window.supported, reading.joined.supported if reading.joined else 0.0)
-            rationale = judgment_reason(part, steps, label, features, together=together, source=source)
-        if not self.model.fitted:
-            rationale = f"{rationale}; {UNFITTED_NOTE}"
+        off_topic = label is not Label.CORRECT and features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0
+        together = max(r.supported for r in (window, *reading.wide, *([reading.joined] if reading.joined else [])))
+        told = missing_topic_reason(part, source) if off_topic else judgment_reason(part, steps, label, together, source)
+        rationale = told if self.model.fitted else f"{told}; {UNFITTED_NOTE}"
         if label is Label.INCORRECT and part.question and _misses_question(window, reading.plain[best], features):
             kind, rationale = HallucinationKind.OFF_TARGET, off_target_reason(part, steps)
         wrong = label is Label.INCORRECT and kind is None
@@ -177,19 +179,21 @@ def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, re
     )
 
 
-def _read(part: Sample, windows: Sequence[str], read: Sequence[ReadSentence]) -> Conversation[Reading]:
+def _read(part: Sample, windows: Sequence[str], wide: Sequence[str], read: Sequence[ReadSentence]) -> Conversation[Reading]:
     """Ask the verifier about the windows, with question or context and without, and about sentences of several sources."""
     asked, claim, joined = reading_of(part), part.response, joined_sentences(part, read)
     claims = [align_values(claim, w) for w in windows]
     pairs = [EntailmentPair(w, c, asked) for w, c in zip(windows, claims, strict=True)]
     pairs += [EntailmentPair(w, c) for w, c in zip(windows, claims, strict=True) if asked]
     pairs += [EntailmentPair(joined, align_values(claim, joined), asked)] if joined else []
+    pairs += [EntailmentPair(w, align_values(claim, w), asked) for w in wide]
     scores = yield from ask(Entail(tuple(pairs)))
-    count = len(windows)
+    count, wider = len(windows), scores[len(pairs) - len(wide) :]
     return Reading(
         windows=tuple(scores[:count]),
         plain=tuple(scores[count : 2 * count] if asked else scores[:count]),
-        joined=scores[-1] if joined else None,
+        joined=scores[len(pairs) - len(wide) - 1] if joined else None,
+        wide=tuple(wider),
         sentences=tuple((r.scores, r.relevance) for r in read),
     )
 

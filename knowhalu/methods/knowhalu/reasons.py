@@ -4,7 +4,7 @@ Sources and claims are quoted: on one line, without control characters, and cut 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from knowhalu.methods.common.attribution import MIN_DECISIVE_PROBABILITY, MIN_RELEVANCE
@@ -44,13 +44,11 @@ class ReadQuote(NamedTuple):
     step: int
 
 
-def judgment_reason(
-    part: Sample, steps: Sequence[Step], label: Label, features: Mapping[str, float], *, together: float, source: str
-) -> str:
-    """Return why a claim is CORRECT or INCORRECT; `together` is the support by the sentences of all sources read together."""
+def judgment_reason(part: Sample, steps: Sequence[Step], label: Label, together: float, source: str) -> str:
+    """Return why a claim is CORRECT or INCORRECT by `source`; `together` is its support by several sentences read together."""
     read = _read_quotes(part, steps)
     if label is Label.CORRECT:
-        return _support(part, read, steps, together, features.get("coverage", 0.0))
+        return _support(part, read, steps, together, coverage(part.response, source))
     return _fault(part, read, steps, source)
 
 
