@@ -131,7 +131,7 @@ _LIMITS = tuple(
         (r"(?<!\bno )\b(?:more than|over|above|exceed(?:s|ing|ed)?|(?:greater|longer|older) than|upwards? of|after)", 1),
         (r"(?<!\bno )\b(?:less than|under|below|(?:fewer|shorter|younger) than|before|within)", -1),
         (r"(?:\b(?:at least|no (?:less|fewer) than|a minimum of|since|from)|[≥>]=?)", 2),
-        (r"(?:\b(?:at most|no more than|a maximum of|up to|until|by)|[≤<]=?)", -2),
+        (r"(?:\b(?:at most|no more than|a maximum of|up to|until)|[≤<]=?)", -2),
     )
 )
 """Words before a value that make it a limit: 1 above, -1 below, 2 and -2 with the value itself."""

@@ -20,8 +20,9 @@ from knowhalu.methods.common.evidence import (
     subject_names,
 )
 from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, judgment_features, speaking_window
-from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
+from knowhalu.methods.common.verdict import missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
+from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.language import is_foreign
 from knowhalu.text.overlap import coverage, text_facts
@@ -46,9 +47,7 @@ from knowhalu.types import (
     Step,
 )
 
-OFF_TOPIC_NOTE = "the sources do not cover the topic"
-OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question"
-LANGUAGE_NOTE = "the verifier reads English only"
+LANGUAGE_NOTE = "the {} not in English, and the verifier reads English only"
 NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
@@ -133,10 +132,12 @@ class KnowHaluEncoder:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
         task, windows = _task(part), [in_form(w.text, form) for w in source_windows(part, steps)]
         read = read_sentences_of(steps, form)
-        if is_foreign(part.response) or any(map(is_foreign, windows[:1])):
-            return _inconclusive(form, steps, LANGUAGE_NOTE, InconclusiveReason.LANGUAGE)
+        if (foreign := is_foreign(part.response)) or any(map(is_foreign, windows[:1])):
+            note = LANGUAGE_NOTE.format("text is" if foreign else "sources are")
+            return _inconclusive(form, steps, note, InconclusiveReason.LANGUAGE)
         if not windows or not read:
-            return _inconclusive(form, steps, NO_EVIDENCE, missing_evidence_reason(steps))
+            why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
+            return _inconclusive(form, steps, why, missing_evidence_reason(steps))
         wide = [in_form(w.text, form) for w in source_windows(part, steps, MAX_WIDE_WORDS)]
         stated, affirmed = _as_statement(part)
         reading = yield from _read(stated, windows, wide, read)
@@ -153,11 +154,11 @@ class KnowHaluEncoder:
         best = speaking_window(reading, windows, names)
         window = reading.windows[best]
         off_topic = label is not Label.CORRECT and features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0
-        rationale = OFF_TOPIC_NOTE if off_topic else _rationale(window, features, label)
-        if not self.model.fitted:
-            rationale = f"{rationale}; {UNFITTED_NOTE}"
+        together = max(r.supported for r in (window, *reading.wide, *([reading.joined] if reading.joined else [])))
+        told = missing_topic_reason(part, source) if off_topic else judgment_reason(part, steps, label, together, source)
+        rationale = told if self.model.fitted else f"{told}; {UNFITTED_NOTE}"
         if label is Label.INCORRECT and part.question and _misses_question(window, reading.plain[best], features):
-            kind, rationale = HallucinationKind.OFF_TARGET, OFF_TARGET_NOTE
+            kind, rationale = HallucinationKind.OFF_TARGET, off_target_reason(part, steps)
         wrong = label is Label.INCORRECT and kind is None
         return Judgment(
             form=form,
@@ -274,27 +275,6 @@ def _names(text: str) -> list[str]:
     """List the names of a text, longest first, each once."""
     found = dict.fromkeys(m.group() for m in NAME_PATTERN.finditer(text) if text_facts(m.group()).content)
     return sorted(found, key=lambda n: -len(n.split()))
-
-
-def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -> str:
-    """Return the main reasons in a sentence."""
-    if label is Label.CORRECT:
-        share = f"{features['coverage']:.0%} of its words"
-        if joint.supported > max(joint.contradicted, joint.neutral):
-            return f"the evidence supports it (P {joint.supported:.2f}) and contains {share}"
-        return f"the evidence contains {share}, but supports it as a whole only with P {joint.supported:.2f}"
-    faults = []
-    if joint.contradicted > max(joint.supported, joint.neutral):
-        faults.append(f"the evidence contradicts it (P {joint.contradicted:.2f})")
-    if features["values_differ"] > 0:
-        faults.append("the evidence has another value")
-    elif features["values_missing"] > 0:
-        faults.append("a value is not in the evidence")
-    if features["names_missing"] > 0:
-        faults.append("a name is not in the evidence")
-    if not faults:
-        faults.append(f"the evidence does not support it (P {joint.supported:.2f}, {features['coverage']:.0%} of its words)")
-    return "; ".join(faults)
 
 
 class EntailmentJudge:
