@@ -112,15 +112,19 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
     return tuple(best.values())
 
 
-def value_conflict(claim: str, sentences: Sequence[str]) -> float:
+def value_conflict(claim: str, sentences: Sequence[str], question: str = "") -> float:
     """Return how surely the sentences give another value for what a claim says, from 0 to 1.
 
-    It is the share of the claim's other words in a sentence with another value, where no sentence with as many of them has the
-    same value: a value that a farther sentence has may be that of another thing.
+    It is the share of the other words of claim and question in a sentence with another value, where no sentence with as many of
+    them has the same value: a value that a farther sentence has may be that of another thing. Values that the question gives are
+    not compared.
     """
     worst = 0.0
+    settled = find_values(question)
     for value in find_values(claim):
-        rest = set(content_words(claim[: value.start] + claim[value.end :]))
+        if any(compare_values(value, other) is Agreement.EQUAL for other in settled):
+            continue
+        rest = set(content_words(f"{question} {claim[: value.start]} {claim[value.end :]}"))
         same, other = 0.0, 0.0
         for sentence in sentences:
             share = len(rest & set(content_words(sentence))) / max(1, len(rest))

@@ -99,7 +99,7 @@ def judgment_features(
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
         "values_equal": float(bool(agreements) and all(a is Agreement.EQUAL for a in agreements)),
-        "values_differ": value_conflict(claim, [*views, *(s.text for s in sentences(windows[best]))]),
+        "values_differ": value_conflict(claim, [*views, *(s.text for s in sentences(windows[best]))], part.question or ""),
         "values_missing": float(None in agreements),
     }
 
