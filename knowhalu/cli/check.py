@@ -21,7 +21,8 @@ from knowhalu.cli.options import (
     with_settings,
     with_text,
 )
-from knowhalu.cli.show import make_console, show_outcome, show_revision
+from knowhalu.cli.show import make_console, show_outcome
+from knowhalu.cli.show_revision import show_revision
 from knowhalu.errors import InputError
 from knowhalu.io.outcomes import format_outcome
 from knowhalu.io.rows import BYTE_ORDER_MARK, decode_utf8
