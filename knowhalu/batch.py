@@ -21,6 +21,8 @@ from knowhalu.text.sentences import word_count
 from knowhalu.types import Sample
 
 UNLABELLED, FAITHFUL, HALLUCINATED = 0, 1, 2
+MIN_ESTIMATED_OUTCOMES, MIN_ESTIMATED_SECONDS = 3, 1.0
+"""Outcomes after the first one, and seconds, from which the remaining time of a run is estimated."""
 
 
 class OutcomeSummary(NamedTuple):
@@ -35,18 +37,30 @@ class OutcomeSummary(NamedTuple):
 
 @dataclass(frozen=True)
 class RunProgress:
-    """The progress of a run. `done` includes the outcomes of earlier runs (`kept`); `seconds` are of this run."""
+    """The progress of a run. `done` includes the outcomes of earlier runs (`kept`); `seconds` are of this run.
+
+    `waited` are the seconds until its first outcome, in which the models were loaded and the first checks ran.
+    """
 
     done: int
     total: int
     kept: int
     failed: int
     seconds: float
+    waited: float = 0.0
 
     @property
     def rate(self) -> float:
         """Return outcomes per second in this run."""
         return (self.done - self.kept) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate the remaining time by the outcomes since the first one; None where these are too few to tell."""
+        since, seconds = self.done - self.kept - 1, self.seconds - self.waited
+        if since < MIN_ESTIMATED_OUTCOMES or seconds < MIN_ESTIMATED_SECONDS:
+            return None
+        return (self.total - self.done) * seconds / since
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ def _run_file(
     with OutcomeJournal(output, checker.fingerprint, restart=restart) as journal:
         for entry in journal.entries():
             state.take_entry(entry, retry_failures=retry_failures)
-        started, kept = time.perf_counter(), state.done
+        started, kept, waited = time.perf_counter(), state.done, 0.0
         if kept < len(state.results):
             journal.sign(checker.llm_identity)
             # closed also where writing fails (a full disk): an open run would keep the process from ending
@@ -127,8 +141,10 @@ def _run_file(
                     place, content = state.find(outcome.id)
                     result, line = _serialize(outcome, content)
                     state.take(place, result, journal.append(line))
+                    seconds = time.perf_counter() - started
+                    waited = waited or seconds
                     if progress is not None:
-                        progress(RunProgress(state.done, len(state.results), kept, state.failed, time.perf_counter() - started))
+                        progress(RunProgress(state.done, len(state.results), kept, state.failed, seconds, waited))
         if state.done < len(state.results):
             raise KnowHaluError(f"{len(state.results) - state.done} samples got no outcome. Run the same command again")
         if not state.is_tidy(ordered=checker.settings.engine.ordered):

@@ -44,6 +44,8 @@ STATUS_STYLES = {
 DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
 CHANGE_STYLES = {"rewritten": "green", "substituted": "green", "added": "yellow", "dropped": "red", "kept": "dim"}
 _SPACE = re.compile(r"\s+")
+MIN_WRAPPED_WIDTH = 20
+"""Columns that an indented line keeps on a narrow terminal."""
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -57,6 +59,15 @@ def shorten_text(text: str, limit: int = 240) -> str:
     """Return the text on one line, shortened at its end."""
     line = _SPACE.sub(" ", sanitize(text)).strip()
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def print_line(console: Console, line: Text, hang: int | None = None) -> None:
+    """Print a line; where a terminal is too narrow for it, indent what follows by `hang` columns, by default as the line is."""
+    hang = len(line.plain) - len(line.plain.lstrip(" ")) if hang is None else hang
+    head, body = line[:hang], line[hang:]
+    for piece in body.wrap(console, max(MIN_WRAPPED_WIDTH, console.width - hang)) or [body]:
+        console.print(head + piece)
+        head = Text(" " * hang)
 
 
 def verdict_line(outcome: Outcome) -> Text:
@@ -76,7 +87,7 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
             print_section(console, "Unusable reply", [Text(sanitize(outcome.reply))])
         return
     for line in _why(outcome):
-        console.print(Text("  ") + line)
+        print_line(console, Text("  ") + line)
     if sample.question:
         print_section(console, "Question", [Text(sanitize(sample.question))])
     marked = highlight_response(sample.response, outcome.segments, coloured=is_coloured(console))
@@ -84,7 +95,8 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     print_section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
     print_section(console, "Off-target check", _extraction(outcome))
     print_section(console, "Stages", [_stage(s) for s in outcome.stages])
-    print_section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
+    said = {(outcome.label, outcome.reason)}
+    print_section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s, said)])
     skipped = [Text(f"“{shorten_text(u.text)}”: {u.reason}") for u in outcome.skipped]
     print_section(console, f"Not checked ({len(skipped)})", skipped)
     if steps:
@@ -97,22 +109,22 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     console.print(Text(outcome_cost_line(outcome.method, outcome), style="dim"))
 
 
-def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
-    """Print the verdict on a labelled sample in a few lines: response, best evidence, and whether the gold label agrees."""
+def show_item(console: Console, sample: Sample, outcome: Outcome, note: Text | None = None) -> None:
+    """Print the verdict on a labelled sample in a few lines: response, best evidence, and whether the gold label agrees.
+
+    `note` is shown in place of the agreement.
+    """
     line = verdict_line(outcome)
-    if sample.label is not None:
+    if note is not None:
+        line.append_text(Text.assemble("  [", note, "]"))
+    elif sample.label is not None:
         line.append_text(_agreement(sample, outcome))
-    console.print(line)
+    print_line(console, line, 2)
     if sample.question:
-        console.print(Text.assemble(("  Q ", "dim"), shorten_text(sample.question, 160)))
-    console.print(Text.assemble(("  > ", "dim"), shorten_text(sample.response, 200)))
-    best = outcome.best_evidence if isinstance(outcome, Verdict) else None
-    if best is not None:
-        word, style = RELATION_STYLES[best.relation]
-        source = shorten_text(best.title or best.document or best.passage, 60)
-        console.print(Text.assemble("    ", (f"{word} {source}: ", style), (f"“{shorten_text(best.quote, 200)}”", "italic")))
-    elif isinstance(outcome, Verdict) and outcome.reason:
-        console.print(Text(f"    {shorten_text(outcome.reason, 200)}", style="dim"))
+        print_line(console, Text.assemble(("  Q ", "dim"), shorten_text(sample.question, 160)), 4)
+    print_line(console, Text.assemble(("  > ", "dim"), shorten_text(sample.response, 200)), 4)
+    if isinstance(outcome, Verdict) and outcome.reason:
+        print_line(console, Text(f"    {shorten_text(outcome.reason, 300)}", style="dim"))
 
 
 def _agreement(sample: Sample, outcome: Outcome) -> Text:
@@ -184,7 +196,7 @@ def print_section(console: Console, title: str, lines: list[Text]) -> None:
     console.print(Text(title, style="bold"))
     for line in lines:
         for row in line.split("\n", allow_blank=True):
-            console.print(Text("  ") + row)
+            print_line(console, Text("  ") + row)
 
 
 def _why(verdict: Verdict) -> list[Text]:
@@ -205,7 +217,8 @@ def _extraction(verdict: Verdict) -> list[Text]:
     given = f"“{shorten_text(extraction.entity)}”" if extraction.entity else "nothing"
     given = "a refusal, which is no hallucination" if extraction.refusal else given
     first = f"asked for: {shorten_text(extraction.asked_for)}; the answer gives: {given} ({extraction.confidence:.2f})"
-    return [Text(first), *([Text(shorten_text(extraction.reason, 600))] if extraction.reason else [])]
+    named = extraction.entity is not None and extraction.reason == f"the answer names {extraction.entity!r}"  # as in `first`
+    return [Text(first), *([Text(shorten_text(extraction.reason, 600))] if extraction.reason and not named else [])]
 
 
 def _stage(stage: CascadeStage) -> Text:
@@ -218,7 +231,8 @@ def _form_judgments(segment: Segment) -> list[Judgment]:
     return [segment.base, *([segment.supplement] if segment.supplement is not None else [])]
 
 
-def _judgments(number: int, segment: Segment) -> list[Text]:
+def _judgments(number: int, segment: Segment, said: set[tuple[Label, str]]) -> list[Text]:
+    """Return the lines of a segment; a rationale that `said`, which is extended, has for the same label is not repeated."""
     label = f"{segment.label} ({segment.why})" if segment.why else segment.label
     head = f"segment {number}: {label}, P(hallucinated) = {segment.probability:.2f}, “{shorten_text(segment.text, 100)}”"
     agree = segment.forms_agree
@@ -228,15 +242,17 @@ def _judgments(number: int, segment: Segment) -> list[Text]:
         else [Text(f"  the two forms of knowledge {'agree' if agree else 'DISAGREE'}", style="dim" if agree else "yellow")]
     )
     reasons = {f"“{f.text}”: {f.reason}" for f in segment.findings}  # a rationale that repeats a finding is not shown twice
-    shown = [_judgment(judgment) for judgment in _form_judgments(segment) if judgment.rationale not in reasons]
+    shown = [_judgment(judgment, said) for judgment in _form_judgments(segment) if judgment.rationale not in reasons]
     return [Text(head), *shown, *both, *map(_finding, segment.findings)]
 
 
-def _judgment(judgment: Judgment) -> Text:
+def _judgment(judgment: Judgment, said: set[tuple[Label, str]]) -> Text:
     label = (f"{judgment.label:<13}", LABEL_STYLES[judgment.label][1])
     sure = "   -" if judgment.confidence_source == "none" else f"{judgment.confidence:.2f}"
-    why = f"{sure}  {shorten_text(judgment.rationale, 400)}"
-    return Text.assemble("  ", (f"{judgment.form or NO_FORM:<13}", "dim"), label, why)
+    known = (judgment.label, judgment.rationale)
+    reason = "for the same reason" if known in said else shorten_text(judgment.rationale, 400)
+    said.add(known)
+    return Text.assemble("  ", (f"{judgment.form or NO_FORM:<13}", "dim"), label, f"{sure}  {reason}")
 
 
 def _finding(finding: Finding) -> Text:

@@ -43,7 +43,8 @@ def show_summary(console: Console, summary: RunSummary, did: str = "checked") ->
     if len(summary.failures) > MAX_REASONS:
         console.print(f"  and {counted(len(summary.failures) - MAX_REASONS, 'other reason')}")
     kept = f"; {summary.kept:,} were finished before" if summary.kept else ""
-    console.print(f"{summary.samples - summary.kept:,} {did} in {format_duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
+    done = f"{summary.samples - summary.kept:,} {did} in {format_duration(summary.seconds)}"
+    console.print(f"{done} ({format_rate(summary.rate)}){kept}")
     if summary.score is not None:
         console.print()
         show_scores(console, {"all": summary.score}, summary.length)
@@ -138,12 +139,32 @@ class PlainProgress:
 
 
 def progress_line(progress: RunProgress) -> str:
-    """Return the progress of a run: rows, rate, remaining time and failures."""
-    left = (progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0
-    eta = f", {format_duration(left)} left" if progress.done < progress.total else ""
-    failed = f", {progress.failed:,} without a verdict" if progress.failed else ""
-    percent = progress.done / progress.total
-    return f"{progress.done:,} of {progress.total:,} ({percent:.1%}), {progress.rate:.1f}/s{eta}{failed}"
+    """Return the progress of a run: rows, remaining time as far as it is known, and failures; at the end time and rate."""
+    rows = f"{progress.done:,} of {progress.total:,}"
+    return f"{rows} ({progress.done / progress.total:.0%}){_progress_details(progress)}"
+
+
+def _progress_details(progress: RunProgress) -> str:
+    if progress.done == progress.total:
+        details = f" in {format_duration(progress.seconds)}, {format_rate(progress.rate)}"
+    else:
+        left = progress.seconds_left
+        details = "" if left is None else f", about {_round_duration(left)} left"
+    return f"{details}, {progress.failed:,} without a verdict" if progress.failed else details
+
+
+def format_rate(rate: float) -> str:
+    """Return outcomes a second, a minute or an hour: in the unit that has at least one, so that a slow run has a rate, too."""
+    if rate >= 1:
+        return f"{rate:.1f}/s"
+    return f"{60 * rate:.1f}/min" if 60 * rate >= 1 else f"{3600 * rate:.1f}/h"
+
+
+def _round_duration(seconds: float) -> str:
+    """Return an estimate in words, no more precise than it is."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 3600 else format_duration(seconds)
 
 
 @contextmanager
@@ -152,14 +173,12 @@ def show_progress(console: Console) -> Iterator[Callable[[RunProgress], None]]:
     if not console.is_terminal:
         yield PlainProgress(console)
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[details]}"))
     with Bar(*columns, console=console) as bar:
-        task = bar.add_task("", total=None, rate="reading and validating")
+        task = bar.add_task("", total=None, details="starting")
 
         def report(p: RunProgress) -> None:
-            left = f"{format_duration((p.total - p.done) / p.rate)} left" if p.rate > 0 else ""
-            failed = f", {p.failed:,} without a verdict" if p.failed else ""
-            bar.update(task, total=p.total, completed=p.done, rate=f"{p.rate:.1f}/s, {left}{failed}, taken")
+            bar.update(task, total=p.total, completed=p.done, details=_progress_details(p).removeprefix(", ").strip())
 
         yield report
 

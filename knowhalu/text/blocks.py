@@ -10,7 +10,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from knowhalu.text.marks import strip_marks
 from knowhalu.text.sentences import MAX_CACHED_CHARS, sentences
+from knowhalu.text.tables import Line, table_end, table_rows
 
 
 class UnitKind(StrEnum):
@@ -46,23 +48,13 @@ class Unit(NamedTuple):
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
-_BULLET = re.compile(r"\s*(?:[-*+•‣◦–]|\(?\d{1,2}[.)]|\(?[a-z][.)](?=\s+\S{2}))\s+(?:\[[ xX]\]\s+)?")  # noqa: RUF001
-_QUOTE = re.compile(r"\s*(?:>\s?)+")
+_BULLET = re.compile(r"\s*(?:[-*+•‣◦–]|\(?\d{1,2}[.)]|\(?[a-z][.)](?=\s+\S{2}))\s+(?:\[[ xX]\]\s+)?|\s*\[\^?\w{1,4}\]:\s+")  # noqa: RUF001
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$")
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
-_MARKS = re.compile(
-    r"""
-      \s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|\^\w+|citation\ needed|sources?
-          |(?:doc|document|passage|source|ref)\.?\s?\#?\d{1,3})\](?!\()
-    | \s?【[^】\n]{1,40}】
-    | (?<=[.,;:!?)\w])(?<![kcmd]m)(?<!\bm)[⁰¹²³⁴-⁹]+(?!\w)
-    | \s?\((?:sources?|refs?|references?|see)[:\s]\s?(?:doc(?:ument)?|passage|context|source|\[?\d)[^()\n]{0,40}\)
-    | !?\[(?=[^\[\]\n]+\]\([^()\s]+\)) | (?<=[^\[\]\n])\]\([^()\s]+\)
-    | </?[a-zA-Z][^<>\n]{0,80}>
-    | \*\*|__|~~|`+ | (?<![\w*])[*_](?=[^\s*_]) | (?<=[^\s*_])[*_](?![\w*])
-    """,
-    re.VERBOSE,
-)  # noqa: RUF001
+_UNDERLINE = re.compile(r"\s{0,3}(?:=+|-{3,})\s*$")
+_BOLD_LINE = re.compile(r"\s*(\*\*|__)(?P<text>(?:(?!\1).)+)\1:?\s*$")
+_FIELD = re.compile(r"\s*[*_]{0,3}\w[\w ()/,.'’&-]{0,40}:[*_]{0,3}\s+\S")  # noqa: RUF001
+_ONLY_ADDRESS = re.compile(r"\s*(?:[-*]\s+|\d{1,2}[.)]\s+|\[\^?\w{1,4}\]:?\s*)?<?https?://\S+\s*$")
+MAX_TITLE_WORDS = 6
 
 
 @lru_cache(maxsize=1024)
@@ -75,15 +67,10 @@ def read_units(text: str) -> tuple[Unit, ...]:
     return _cached_units(text) if len(text) <= MAX_CACHED_CHARS else tuple(_read(text))
 
 
-class _Line(NamedTuple):
-    start: int
-    text: str
-
-
-def _lines(text: str) -> list[_Line]:
+def _lines(text: str) -> list[Line]:
     lines, at = [], 0
     for line in text.split("\n"):
-        lines.append(_Line(at, line))
+        lines.append(Line(at, line))
         at += len(line) + 1
     return lines
 
@@ -112,10 +99,10 @@ class _Block(NamedTuple):
     """Lines that belong together; `kind` is None for an empty line or a rule."""
 
     kind: UnitKind | None
-    lines: Sequence[_Line]
+    lines: Sequence[Line]
 
 
-def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
+def _blocks(lines: Sequence[Line]) -> Iterator[_Block]:
     at = 0
     while at < len(lines):
         kind, end = _kind_at(lines, at), at + 1
@@ -125,27 +112,44 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[_Block]:
             yield _Block(kind, lines[at + 1 : end])
             end += 1
         elif kind is UnitKind.TABLE_ROW:
-            while end < len(lines) and "|" in lines[end].text:
-                end += 1
+            end = table_end(lines, at)
             yield _Block(kind, lines[at:end])
         else:
-            while kind in (UnitKind.SENTENCE, UnitKind.LIST_ITEM) and end < len(lines) and _continues(lines[end].text, kind):
+            while kind in (UnitKind.SENTENCE, UnitKind.LIST_ITEM) and end < len(lines) and _continues(lines, end, kind):
                 end += 1
             yield _Block(kind, lines[at:end])
         at = end
 
 
-def _kind_at(lines: Sequence[_Line], at: int) -> UnitKind | None:
-    line, below = lines[at].text, lines[at + 1].text if at + 1 < len(lines) else ""
+def _kind_at(lines: Sequence[Line], at: int) -> UnitKind | None:
+    line = lines[at].text
     if _FENCE.match(line):
         return UnitKind.CODE
-    if "|" in line and "|" in below and _TABLE_RULE.match(below):
+    if table_end(lines, at) > at:
         return UnitKind.TABLE_ROW
-    if not line.strip() or _RULE.match(line):
+    if not line.strip(" \t>") or _RULE.match(line) or (_ONLY_ADDRESS.match(line) and len(lines) > 1):
         return None
-    if _HEADING.match(line):
+    if _HEADING.match(line) or _is_title(lines, at):
         return UnitKind.HEADING
-    return UnitKind.LIST_ITEM if _BULLET.match(line) else UnitKind.SENTENCE
+    return UnitKind.LIST_ITEM if _BULLET.match(line) or _is_field(lines, at) else UnitKind.SENTENCE
+
+
+def _is_title(lines: Sequence[Line], at: int) -> bool:
+    """Tell whether a short line is a heading: underlined, or all of it bold with something below."""
+    line, below = lines[at].text, lines[at + 1 :]
+    bold = _BOLD_LINE.match(line)
+    text = bold["text"] if bold else line
+    if len(text.split()) > MAX_TITLE_WORDS or text.rstrip()[-1:] in (".", "!", "?"):
+        return False
+    if below and _UNDERLINE.match(below[0].text):
+        return True
+    return bold is not None and any(c.text.strip() for c in below)
+
+
+def _is_field(lines: Sequence[Line], at: int) -> bool:
+    """Tell whether a line is one of several like "Owner: Tom"."""
+    beside = (i for i in (at - 1, at + 1) if 0 <= i < len(lines))
+    return bool(_FIELD.match(lines[at].text)) and any(_FIELD.match(lines[i].text) for i in beside)
 
 
 def _units(text: str, block: _Block) -> Iterator[Unit]:
@@ -153,36 +157,26 @@ def _units(text: str, block: _Block) -> Iterator[Unit]:
     if block.kind is UnitKind.CODE:
         yield from (_plain(row, UnitKind.CODE) for row in block.lines if row.text.strip())
     elif block.kind is UnitKind.TABLE_ROW:
-        yield from _table(block.lines[0], block.lines[2:])
+        for row, places in table_rows(text, block.lines):
+            yield Unit(places[0], places[-1] + 1, row, UnitKind.TABLE_ROW, tuple(places))
     elif block.kind is not None:
         first, last = block.lines[0], block.lines[-1]
-        m = _HEADING.match(first.text) or _BULLET.match(first.text) or _QUOTE.match(first.text)
+        m = _HEADING.match(first.text) or _BULLET.match(first.text)
         yield from _sentences(text, first.start + (m.end() if m else 0), last.start + len(last.text), block.kind)
 
 
-def _continues(line: str, kind: UnitKind | None) -> bool:
+def _continues(lines: Sequence[Line], at: int, kind: UnitKind | None) -> bool:
     """Tell whether a line goes on with the paragraph or the list item before it."""
-    if not line.strip() or _FENCE.match(line) or _HEADING.match(line) or _BULLET.match(line) or _RULE.match(line):
+    line = lines[at].text
+    if _FENCE.match(line) or _kind_at(lines, at) is not UnitKind.SENTENCE:
         return False
     return kind is not UnitKind.LIST_ITEM or line[:1].isspace()
 
 
-def _plain(line: _Line, kind: UnitKind) -> Unit:
+def _plain(line: Line, kind: UnitKind) -> Unit:
     text = line.text.strip()
     start = line.start + line.text.index(text)
     return Unit(start, start + len(text), text, kind, tuple(range(start, start + len(text))))
-
-
-def strip_marks(text: str, start: int, end: int) -> tuple[str, list[int]]:
-    """Return a stretch of a text without marks, white space as single spaces, and the place of every character left."""
-    gone = {i for m in _MARKS.finditer(text, start, end) for i in range(m.start(), m.end())}
-    kept: list[int] = []
-    for i in range(start, end):
-        if i not in gone and not (text[i].isspace() and (not kept or text[kept[-1]].isspace())):
-            kept.append(i)
-    while kept and text[kept[-1]].isspace():
-        kept.pop()
-    return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
 
 
 def _sentences(text: str, start: int, end: int, kind: UnitKind) -> Iterator[Unit]:
@@ -191,31 +185,3 @@ def _sentences(text: str, start: int, end: int, kind: UnitKind) -> Iterator[Unit
     spans: Sequence[tuple[int, int]] = [(p.start, p.end) for p in pieces] or ([(0, len(clean))] if clean else [])
     for a, b in spans:
         yield Unit(places[a], places[b - 1] + 1, clean[a:b], kind, tuple(places[a:b]))
-
-
-def _cells(line: _Line) -> list[tuple[str, list[int]]]:
-    cells, at = [], line.start
-    padded = " " * line.start + line.text
-    for cell in line.text.split("|"):
-        cells.append(strip_marks(padded, at, at + len(cell)))
-        at += len(cell) + 1
-    if cells and not cells[0][0] and line.text.lstrip().startswith("|"):
-        cells = cells[1:]
-    return cells[:-1] if cells and not cells[-1][0] and line.text.rstrip().endswith("|") else cells
-
-
-def _table(header: _Line, rows: Sequence[_Line]) -> Iterator[Unit]:
-    """Yield each row as "header: cell; header: cell", empty cells left out."""
-    names = [name for name, _ in _cells(header)]
-    for row in rows:
-        pieces: list[str] = []
-        places: list[int] = []
-        for i, (cell, at) in enumerate(_cells(row)):
-            if not cell:
-                continue
-            name = names[i] if i < len(names) else ""
-            put = f"{'; ' if pieces else ''}{name}{': ' if name else ''}"
-            pieces += [put, cell]
-            places += [at[0]] * len(put) + at
-        if pieces:
-            yield Unit(places[0], places[-1] + 1, "".join(pieces), UnitKind.TABLE_ROW, tuple(places))

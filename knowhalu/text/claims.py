@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from knowhalu.text.blocks import Unit, UnitKind, read_units
+from knowhalu.text.courtesies import ASSENT, is_courtesy
 from knowhalu.text.questions import declines_to_answer
 from knowhalu.text.sentences import content_words
 
@@ -13,31 +14,6 @@ _PRONOUN = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|such|here|there|then"
     r"|the (?:former|latter)|both|one|ones|the same|another|others)\b",
     re.IGNORECASE,
-)
-_GREETING = (
-    r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|welcome|greetings|dear [\w .]+|goodbye|bye|see you(?: soon| later)?"
-    r"|take care|cheers|(?:kind|best|warm) regards|sincerely|have a (?:nice|great|good|lovely) [\w ]+)"
-)
-_THANKS = (
-    r"(?:thanks?(?: you)?(?: (?:so|very) much| a lot)?(?: for [^.!?]+)?|you(?:'re| are) (?:very |most )?welcome|no problem"
-    r"|my pleasure|not at all|(?:i )?apologi[sz]e[^.!?]*"
-    r"|(?:i'm |i am )?(?:so |very )?sorry(?: (?:about|for|to hear)[^.!?]{0,60})?)"
-)
-_PRAISE = (
-    r"(?:(?:that(?:'s| is)|what) an? )?(?:great|good|excellent|interesting|nice|fantastic|important|tricky|wonderful)"
-    r" (?:question|point|choice|idea)(?: to ask)?|congratulations|well done|i understand(?: your [\w ]+)?|i see|got it|understood"
-    r"|good luck[^.!?]*|enjoy(?: your [\w ]+)?"
-)
-_ASSENT = r"(?:sure(?: thing)?|certainly|of course|absolutely|definitely|okay|ok|alright|gladly|with pleasure|happy to help)"
-_ASK = r"(?:questions?|help|information|details|assistance|more|else)"
-_OFFER = (
-    r"(?:please |just )?(?:feel free to|let me know|do not hesitate to|don't hesitate to|contact (?:me|us) if|reach out)[^.!?]*"
-    r"|(?:i|we)(?: would|'d|'ll| will|'m| am)?(?: be)? (?:happy|glad|here) to (?:help|assist)[^.!?]*"
-    r"|(?:i )?hope (?:this|that|it) (?:helps|helped|was)[^.!?]*|(?:is there )?anything else[^.!?]*"
-    rf"|(?:how|what) (?:can|may) i (?:help|assist|do)[^.!?]*|if you (?:have|need) (?:any |more |further )[^.!?]*{_ASK}[^.!?]*"
-)
-_COURTESY = re.compile(
-    rf"\W*(?:{_GREETING}|{_THANKS}|{_PRAISE}|{_ASSENT}|{_OFFER})(?:[,!. ]+(?:there|all|everyone|friend|again))?\W*", re.IGNORECASE
 )
 _SHOWN = (
     r"(?:the )?(?:answer|summary|response|result|explanation|steps?|timeline|overview|conclusion|note|sources?|references?"
@@ -48,26 +24,35 @@ _ANNOUNCEMENT = re.compile(
     rf"|we(?:'ll| will| can)) [^.!?]*|{_SHOWN}):\W*",
     re.IGNORECASE,
 )
+_TITLE = re.compile(rf"(?:{_SHOWN}|key (?:facts|points|takeaways)|bibliography|works cited|citations|footnotes)", re.IGNORECASE)
 _SOURCE = (
-    r"(?:the |this |these |your |our |my )?(?:provided |given |supplied |available |above |following |retrieved |attached )?"
+    r"(?:(?:the )?(?:source|document|doc|passage|reference|ref|excerpt|text)s? ?#?\[?\d{1,3}\]?|\[\d{1,3}\]"
+    r"|(?:the |this |these |your |our |my )?(?:provided |given |supplied |available |above |following |retrieved |attached )?"
     r"(?:context|information|documents?|text|passages?|sources?|articles?|excerpts?|search results|knowledge(?: base)?|data"
     r"|material|conversation|transcript|paper|report)"
-    r"(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?"
+    r"(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?)"
 )
 _LEADS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"(?:based (?:up)?on|according to|as per|per|from|given|in|as (?:stated|mentioned|described|noted) in) {_SOURCE},?\s+"
+        r"(?:based (?:up)?on|according to|as per|per|from|given|in|looking at|going by|judging by|reading"
+        r"|as (?:stated|mentioned|described|noted|given) (?:in|by))"
+        rf" {_SOURCE},?\s+"
         r"(?:(?:it (?:is|appears|seems)(?: clear)?|we (?:can see|know)|i can (?:see|tell|confirm)) that )?",
+        rf"as far as {_SOURCE} (?:goes|says|shows|tells us),?\s+",
+        r"(?:i (?:found|see|can see|read)|it (?:says|states|is stated|is said)(?: (?:here|there))?) that ",
+        rf"as {_SOURCE} (?:states?|says?|mentions?|notes?|explains?|indicates?|shows?),\s+",
         rf"{_SOURCE} (?:clearly |also |explicitly )?(?:states?|says?|mentions?|notes?|explains?|indicates?|shows?|suggests?"
         r"|confirms?|tells? us) that ",
-        rf"(?:{_ASSENT}|great question|good question)[,!.:]\s+",
+        rf"(?:{ASSENT}|great question|good question|well|so|right|yes,? of course)[,!.:]\s+",
         r"(?:in (?:short|summary|conclusion|brief|other words|fact|general)|to (?:summari[sz]e|answer your question|sum up)"
         r"|overall"
         r"|basically|essentially|as (?:you can see|mentioned(?: above| before)?|noted)|please note that|note that"
         r"|keep in mind that"
         r"|it is (?:worth noting|important to note|also worth noting) that|as far as i know|to be clear|indeed|additionally"
         r"|furthermore|moreover|however|also|finally|therefore|thus|for example|for instance),?\s+",
+        r"here(?:'s| is| are)(?: the| your| my| an?)? (?:[\w-]+ ){0,3}[\w-]+:\s+",
+        r"(?:the |a )?(?:short |simple |quick )?answer(?: to your question)?(?: is)?:\s+",
         r"(?:the (?:short |simple )?answer(?: to your question)? is(?: that)?|answer)[:,]?\s+",
     )
 )
@@ -131,11 +116,15 @@ def _no_claim(unit: Unit, text: str) -> NoClaim | None:
         return NoClaim.EMPTY
     if unit.kind is UnitKind.HEADING:
         return NoClaim.HEADING
-    if _COURTESY.fullmatch(unit.text) or _COURTESY.fullmatch(text):
+    if is_courtesy(unit.text) or is_courtesy(text):
         return NoClaim.COURTESY
     if text.rstrip("\"'”’) ").endswith("?"):  # noqa: RUF001
         return NoClaim.QUESTION
-    if _ANNOUNCEMENT.fullmatch(text) or (text.endswith(":") and unit.kind is UnitKind.SENTENCE and len(content_words(text)) < 2):
+    if (
+        _ANNOUNCEMENT.fullmatch(text)
+        or _TITLE.fullmatch(text)
+        or (text.endswith(":") and unit.kind is UnitKind.SENTENCE and len(content_words(text)) < 2)
+    ):
         return NoClaim.ANNOUNCEMENT
     if unit.kind is UnitKind.SENTENCE and _SPEAKS_OF_ITSELF.search(text) and declines_to_answer(text, in_other_words=True):
         return NoClaim.REFUSAL
@@ -158,10 +147,24 @@ def _lead_length(text: str) -> int:
         at = step
 
 
+_DESCRIPTION = re.compile(r"(?:[Tt]he|[Ss]uch an?) ([a-z]+) (?!of\b)[a-z]")
+
+
+def _names_again(text: str, before: str) -> bool:
+    """Tell whether a sentence opens with "the bridge" and the one before says which bridge."""
+    m = _DESCRIPTION.match(text)
+    return m is not None and not set(content_words(m[1])).isdisjoint(content_words(before))
+
+
+def _is_generic(text: str) -> bool:
+    """Tell whether a heading or lead says nothing of its own, such as "Summary" or "Here are the facts:"."""
+    return bool(_TITLE.fullmatch(text.rstrip(": ")) or _ANNOUNCEMENT.fullmatch(text))
+
+
 def _context(unit: Unit, text: str, before: str) -> str:
     """Return what a claim needs to be understood: what introduces its list, its heading, or the sentence before a pronoun."""
     if unit.lead or unit.kind in (UnitKind.LIST_ITEM, UnitKind.TABLE_ROW):
-        return " ".join(part for part in (unit.heading, unit.lead) if len(content_words(part)) > 1)
-    if _PRONOUN.search(text.split(",")[0]) and before:
+        return " ".join(part for part in (unit.heading, unit.lead) if part and not _is_generic(part))
+    if before and (_PRONOUN.search(text.split(",")[0]) or _names_again(text, before)):
         return before
     return ""

@@ -49,9 +49,19 @@ _FRACTION = re.compile(
 )
 _MIXED = re.compile(rf"\s(?:and a half|and a quarter)\b(?: (?P<scale>{'|'.join(SCALES)})\b)?", re.IGNORECASE)
 _HALF_SCALE = re.compile(rf"\b(?:half a|a|several|a few) (?P<scale>{'|'.join(SCALES)})\b", re.IGNORECASE)
+_DOZEN = re.compile(r"\s?dozen\b", re.IGNORECASE)
 _RANGE = re.compile(r"\s?(?:to|and|[-–—])\s?$")  # noqa: RUF001
 _BETWEEN = re.compile(r"\bbetween\s*$", re.IGNORECASE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50}
+_ROMAN = re.compile(
+    r"\b(?:(?P<label>(?i:chapter|part|volume|vol\.|book|act|phase|stage|type|class|grade|article|section|level|figure|table|appendix"
+    r"|category|mark)|World War)"
+    r"|(?P<title>(?i:king|queen|pope|emperor|empress|tsar|shah|duke|prince) )?[A-Z][a-zà-ÿ]{2,})\s"
+    r"(?P<roman>X{0,3}L?(?:IX|IV|V?I{0,3}))(?![\w.’'-])(?<=[IVXL])"  # noqa: RUF001
+)
 
 
 class _Token(NamedTuple):
@@ -77,10 +87,27 @@ class _Token(NamedTuple):
 def find_numbers(text: str) -> list[Number]:
     """Find the numbers of a text in their order; each character belongs to one number at most."""
     found: list[Number] = []
-    for number in (*_fractions(text), *_half_scales(text), *_digits(text), *_words(text)):
-        if all(n.end <= number.start or number.end <= n.start for n in found):
+    steps = {m.start("number") for m in _step_numbers(text)}
+    for number in (*_fractions(text), *_half_scales(text), *_digits(text), *_roman_numerals(text), *_words(text)):
+        if number.start not in steps and all(n.end <= number.start or number.end <= n.start for n in found):
             found.append(number)
     return _join_ranges(text, sorted(found))
+
+
+_ENUMERATOR = re.compile(r"\((?P<number>\d{1,2})\)(?=\s)")
+_STEP = re.compile(
+    r"(?:^|[.!?:]\s+)(?:step )?(?P<number>(?<!step )(?:first|second|third|fourth|fifth|sixth)(?=,\s)"
+    r"|(?<=step )(?:\d{1,2}|one|two|three|four|five)(?=[:.]\s))",
+    re.IGNORECASE,
+)
+
+
+def _step_numbers(text: str) -> Iterator[re.Match[str]]:
+    """Find the numbers that only count the items of a list: "(1) salt and (2) honey", "First, boil it."."""
+    enumerators = list(_ENUMERATOR.finditer(text))
+    if [int(m["number"]) for m in enumerators[:2]] == [1, 2]:
+        yield from enumerators
+    yield from _STEP.finditer(text)
 
 
 def _fractions(text: str) -> Iterator[Number]:
@@ -139,12 +166,35 @@ def _words(text: str) -> Iterator[Number]:
     for o in find_number_words(tokens, "en", 0.0):
         start, end, value = tokens[o.start].start, tokens[o.end - 1].end, float(o.value)
         low = text[start:end].lower()
-        if low in SCALES or low in ("second", "seconds", "point"):
-            continue  # "the second", or the scale of a number in digits
+        if low in SCALES or low in ("seconds", "point") or (low == "second" and not _is_rank(text[:start])):
+            continue  # a unit, or the scale of a number in digits
         end, value = _with_fraction(text, end, value)
+        if dozen := _DOZEN.match(text, end):
+            end, value = dozen.end(), 12 * value
         yield Number(
-            start, end, value, 1.0 if value < 1e4 else last_place(value), rounded=value >= 1e4, ordinal=bool(o.is_ordinal)
+            start,
+            end,
+            value,
+            1.0 if value < 1e4 else min(last_place(value), 10.0 ** (len(str(int(value))) - 2)),
+            rounded=value >= 1e4,
+            ordinal=bool(o.is_ordinal),
         )
+
+
+def _is_rank(before: str) -> bool:
+    """Tell "finished second" from "one second", "per second" and "a second"."""
+    return not re.search(r"(?:\d|\b(?:an?|per|each|every|this|split|one|half|[a-z]+teen|[a-z]+ty))[\s-]?$", before, re.IGNORECASE)
+
+
+def _roman_numerals(text: str) -> Iterator[Number]:
+    """Find "Chapter IV", "Elizabeth II" and "World War I": Roman numerals after a label or a name."""
+    for m in _ROMAN.finditer(text):
+        written = m["roman"]
+        if len(written) == 1 and not (m["label"] or m["title"]):
+            continue  # an initial, or the pronoun
+        digits = [_ROMAN_DIGITS[c] for c in written]
+        value = sum(-d if d < max(digits[i:]) else d for i, d in enumerate(digits))
+        yield Number(m.start("roman"), m.end("roman"), float(value), 1.0, ordinal=not m["label"])
 
 
 def _with_fraction(text: str, end: int, value: float) -> tuple[int, float]:

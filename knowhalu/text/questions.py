@@ -86,6 +86,15 @@ _NAMES_A_KIND = re.compile(
 _QUESTION = re.compile(rf"\?\W*$|^\W*(?:{'|'.join((*QUESTION_WORDS, *AUXILIARIES))})\b", re.IGNORECASE)
 
 
+_REQUEST = re.compile(
+    r"\W*(?:please )?(?:can|could|would|will) you (?:please |kindly |briefly )?(?:explain|tell|describe|say|show|give|help|define"
+    r"|summari[sz]e|write|list|name|teach|elaborate|clarify|recommend|suggest)\b(?: (?:me|us|to me|to us))*\s*",
+    re.IGNORECASE,
+)
+"""A request in the form of a yes-or-no question."""
+_ASKS_DETAIL = re.compile(r"(?:who|whom|whose|when|where|which|how (?:many|much|old|long|far|tall|high|deep))\b", re.IGNORECASE)
+
+
 def is_checkable(question: str) -> bool:
     """Tell whether rules can see if an answer gives what is asked for: who, when, where, how many, which, or yes or no.
 
@@ -93,6 +102,8 @@ def is_checkable(question: str) -> bool:
     """
     if not _QUESTION.search(question.strip()):
         return False
+    if request := _REQUEST.match(question):
+        return bool(_ASKS_DETAIL.match(question[request.end() :]))
     kind = expected_answer_type(question)
     return bool(_NAMES_A_KIND.search(question)) if kind is AnswerType.THING else kind is not AnswerType.REASON
 

@@ -33,6 +33,7 @@ SENTENCE_STARTERS = frozenset(
     "the this that these those he she it they we i you his her its their our my there here then in on at after before when while "
     "although however but and so if as for by from with both some many most all no not one two what who why how".split()
 )
+_COMPANY_FORM = re.compile(r"(?:Ltd|Inc|LLC|Corp|Jr|Sr|KG|plc|PLC)\b")
 CLOCK_ABBREVIATIONS = frozenset({"a.m", "p.m"})
 
 _BOUNDARY = re.compile(
@@ -93,7 +94,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if word in TITLE_ABBREVIATIONS or (word in NUMBER_ABBREVIATIONS and after[0].isdigit()):
         return False
     if word in COMPANY_ABBREVIATIONS:
-        return after[0].isupper()
+        return after[0].isupper() and not _COMPANY_FORM.match(after)
     if word in ABBREVIATIONS or (len(word) == 1 and word.isalpha() and not glued):
         first = _WORD.match(after)
         return after[0].isupper() and first is not None and first.group().lower() in SENTENCE_STARTERS

@@ -21,12 +21,14 @@ _SPELLINGS: dict[str, dict[str | float, str]] = {
         "light_year": "light-year lightyear", "astronomical_unit": "au",
     },
     "area": {
-        1.0: "m² m2 square-metre square-meter sqm", 1e6: "km² km2 square-kilometre square-kilometer", "hectare": "hectare ha",
-        "acre": "acre", 0.09290304: "square-foot square-feet ft² sqft", 2589988.110336: "square-mile mi²",
+        1.0: "m² m2 square-metre square-meter sqm sq-m", 1e6: "km² km2 square-kilometre square-kilometer sq-km",
+        "hectare": "hectare ha",
+        "acre": "acre", 0.09290304: "square-foot square-feet ft² ft2 sqft sq-ft",
+        2589988.110336: "square-mile mi² mi2 sq-mi sq-mile",
     },
     "volume": {
-        1.0: "m³ m3 cubic-metre cubic-meter", "liter": "litre liter l L", 1e-6: "millilitre milliliter ml mL",
-        1e-5: "centilitre centiliter cl", "gallon": "gallon", "barrel": "barrel", 4.73176473e-4: "pint",
+        1.0: "m³ m3 cubic-metre cubic-meter cbm", "liter": "litre liter l L", 1e-6: "millilitre milliliter ml mL",
+        1e-5: "centilitre centiliter cl", "gallon": "gallon gal", "barrel": "barrel", 4.73176473e-4: "pint",
         1e9: "km³ cubic-kilometre cubic-kilometer", "fluid_ounce": "fluid-ounce", 2.365882365e-4: "cup",
     },
     "mass": {
@@ -48,11 +50,14 @@ _SPELLINGS: dict[str, dict[str | float, str]] = {
     "pressure": {1.0: "pascal Pa", 1e3: "kilopascal kPa", "bar": "bar", "atm": "atmosphere atm", "psi": "psi", "mmHg": "mmHg"},
     "angle": {1.0: "degree"},
 }  # fmt: skip
-_TEMPERATURES = {"°C ℃ degree-celsius celsius": (1.0, 0.0), "°F ℉ degree-fahrenheit fahrenheit": (5 / 9, -160 / 9),
+_TEMPERATURES = {"°C ℃ celsius centigrade degree-celsius degree-centigrade degree-C deg-C": (1.0, 0.0),
+                 "°F ℉ fahrenheit degree-fahrenheit degree-F deg-F": (5 / 9, -160 / 9),
                  "kelvin K": (1.0, -273.15)}  # fmt: skip
 _CURRENCIES = {
     "USD": "$ dollar usd us$", "EUR": "€ euro eur", "GBP": "£ pound sterling gbp", "JPY": "¥ yen jpy", "CHF": "franc chf",
     "CNY": "yuan renminbi cny rmb", "INR": "₹ rupee inr", "KRW": "₩ krw", "SEK": "krona kronor sek", "CAD": "cad", "AUD": "aud",
+    "NZD": "nzd", "HKD": "hkd", "SGD": "sgd", "BRL": "brl real reais", "MXN": "mxn", "PLN": "pln zloty zlotys", "TRY": "try lira",
+    "NOK": "nok", "DKK": "dkk", "ZAR": "zar rand", "RUB": "rub rouble ruble", "CZK": "czk koruna",
 }  # fmt: skip
 _CENTS = {"USD": "cent cents", "GBP": "pence"}
 
@@ -95,4 +100,7 @@ def _readings(name: str) -> list[str]:
         return [name]  # "m" and "M", "mg" and "Mg" are different things
     low = name.lower()
     singular = [low.removesuffix("s")] if low.endswith("s") and len(low) > 3 else []
-    return [name, low, *singular, "-".join(part.removesuffix("s") for part in low.split("-"))]
+    first, dash, rest = name.partition("-")
+    start = first.lower().removesuffix("s")  # "degrees Celsius" is no plural in its last word
+    return [name, low, *singular, "-".join(p.removesuffix("s") for p in low.split("-")), f"{start}{dash}{rest}",
+            f"{start}{dash}{rest.lower()}"]  # fmt: skip

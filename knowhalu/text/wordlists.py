@@ -118,6 +118,7 @@ _CANNOT = r"(?:cannot|can't|can not|could not|couldn't|do not|don't)"
 REFUSAL_PATTERN = re.compile(
     "|".join(
         (
+            r"^(?:n/?a|none given|not (?:available|applicable|provided|known))\W*$",
             r"^(?:sorry, )?no idea\b|^(?:i'm |i am )?(?:very |so )?sorry\W*$",
             r"^unknown(?=\W*$|\s*[,.;:!(]|\s(?:to me|to us|from|based)\b)",  # not "Unknown Pleasures"
             r"\b(?:i|we)(?:'m| am|'re| are)? ?(?:unable|unsure|not (?:sure|able|certain|aware))\b",
@@ -167,6 +168,9 @@ CLAUSE_BREAK_PATTERN = re.compile(
 REFUSAL_COURTESY_PATTERN = re.compile(
     r"^\W*(?:(?:i'm |i am )?(?:very |so )?sorry|i apologi[sz]e|apologies|unfortunately)(?: (?:about|for) (?:that|this))?\W*$"
     r"|^\W*i(?: lack|(?:'m| am) missing)\b"
+    r"|^\W*(?:(?:unfortunately|sorry|i'm sorry),? (?:but )?)?(?:the|these|your) (?:provided |given )?"
+    r"(?:sources?|documents?|text|context|passages?|article|information) (?:only |just )?"
+    r"(?:describes?|discuss(?:es)?|mentions?|covers?|deals? with|talks? about|focus(?:es)? on|is about|are about)\b[^\d]*$"
     r"|^\W*(?:please |perhaps |maybe )?(?:you(?:'d| may| might| could| can| should| would)(?: \w+){0,3} )?"
     r"(?:ask|contact|check|consult|look|try|refer|search)\b",
     re.IGNORECASE,
@@ -175,7 +179,8 @@ REFUSAL_COURTESY_PATTERN = re.compile(
 
 _NEGATED_VERB = r"\b(?:is|was|were|are|did|does|do|has|had|have|can|could|will|would)(?:n't| not| never)\b"
 NEGATION_PATTERN = re.compile(
-    rf"^(?:not|never|neither|nobody|no one|none)\b|{_NEGATED_VERB}|\bnot (?:in|on|at|by|the|from|a|an)\b|\b(?:neither|nor)\b",
+    r"^(?:not(?! (?:quite|only|far|less|more|fewer|until|before|yet|long|just)\b)|never|neither|nobody|no one|none)\b"
+    rf"|{_NEGATED_VERB}|\bnot (?:in|on|at|by|the|from|a|an)\b|\b(?:neither|nor)\b",
     re.IGNORECASE,
 )
 NEGATED_QUESTION_PATTERN = re.compile(r"\bnot\b|n't\b|\bnever\b", re.IGNORECASE)

@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from knowhalu.methods.common.evidence import META_CONTEXT
 from knowhalu.methods.knowhalu.encoder import RULE_CHECKED_TYPES
 from knowhalu.requests import EntailmentPair
 from knowhalu.text.overlap import coverage
@@ -31,6 +32,7 @@ from knowhalu.training.recipes import (
     Recipe,
     locate_file,
 )
+from knowhalu.training.scenarios import draw_values, fill
 from knowhalu.types import Sample
 
 MAX_CLAIM_WORDS = 30
@@ -46,6 +48,8 @@ MAX_TEXT_CLAIMS, TEXTS_PER_CLASS, MAX_SUMMARY_PAIRS = 5, 3, 60
 """Most claims of a composed text, texts of each class for a document, and most pairs of summaries of a file."""
 SAME_CLAIM_OVERLAP = 0.7
 """Share of a claim's words in another claim from which the two are duplicates or edits of each other."""
+SCENARIOS = ("written conversations", "written texts with slots", "written answers with slots")
+"""Recipes of scenarios, whose slots hold other names and values for every statement."""
 MIN_CLAIMS = 30
 """Fewest wrong claims of a recipe that is used."""
 EXCLUDED_RECIPES = ("WiCE, unsupported tokens",)
@@ -62,14 +66,15 @@ class FitRow:
     weight: float
 
 
-def _sample(source: str, claim: str, question: str | None = None) -> Sample:
-    long = len(source.split()) > 120
-    where = {"documents": [source]} if long and question is None else {"knowledge": [source]}
-    return Sample.model_validate({"id": "-", "response": claim, "question": question, **where})
-
-
 def _document_sample(document: str, response: str) -> Sample:
     return Sample.model_validate({"id": "-", "response": response, "documents": [document]})
+
+
+def _sample(source: str, claim: str, question: str | None = None, context: str = "") -> Sample:
+    long = len(source.split()) > 120
+    where = {"documents": [source]} if long and question is None else {"knowledge": [source]}
+    meta = {META_CONTEXT: context} if context else {}
+    return Sample.model_validate({"id": "-", "response": claim, "question": question, "meta": meta, **where})
 
 
 def claim_rows(held: HeldOutRows, seed: int = 0) -> Iterator[FitRow]:
@@ -83,6 +88,21 @@ def claim_rows(held: HeldOutRows, seed: int = 0) -> Iterator[FitRow]:
     yield from _written_rows(read_held_rows(held, INFERENCE_FILE), "written inference", seed, weight=0.6, most=MAX_WRITTEN // 2)
     on_passages = "written claims on real passages"
     yield from _written_rows(held.of(_recipe(on_passages)), on_passages, seed)
+    yield from (r for r in _scenario_rows(held, seed) if r.sample.question is None)
+
+
+def _scenario_rows(held: HeldOutRows, seed: int) -> Iterator[FitRow]:
+    """Yield every statement of the held-out scenarios, with values drawn for each, on the text as it is laid out."""
+    for name in SCENARIOS:
+        rng = random.Random(f"{seed}:{name}")
+        for row in held.of(_recipe(name)):
+            for statement in row["claims"]:
+                values = draw_values(row["slots"], rng)
+                text, claim, question, before = (
+                    fill(template, values, rng) if template else ""
+                    for template in (row["text"], statement["text"], statement.get("question"), statement.get("before"))
+                )
+                yield FitRow(_sample(text, claim, question or None, before), statement["label"] == "supported", name, 1.0)
 
 
 def read_held_rows(held: HeldOutRows, file: str) -> Iterator[TrainingRow]:
@@ -156,6 +176,7 @@ def answer_rows(held: HeldOutRows, validation: Path | None = None, seed: int = 0
     yield from _written_rows(read_held_rows(held, ANSWERS_FILE), "written answers", seed, max_words=math.inf)
     on_passages = "written answers on real passages"
     yield from _written_rows(held.of(_recipe(on_passages)), on_passages, seed)
+    yield from (r for r in _scenario_rows(held, seed) if r.sample.question)
     if validation is not None:
         for row in islice((r for r in read_training_rows(validation) if r["split"] == "val"), 100):
             for key, supported in (("right_answer", True), ("hallucinated_answer", False)):

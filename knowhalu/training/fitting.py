@@ -29,7 +29,7 @@ from knowhalu.io.fitted_files import (
 )
 from knowhalu.io.verifier_file import VERIFIER_FILE, read_external
 from knowhalu.methods.common.combine import COMBINATION_RULES, combine_probabilities, fit_theta
-from knowhalu.methods.common.judgment_model import MAX_FITTED_SEGMENTS, OPPOSING, SUPPORTING, FeatureWeights
+from knowhalu.methods.common.judgment_model import MAX_FITTED_SEGMENTS, OPPOSING, REPORTED, SUPPORTING, FeatureWeights
 from knowhalu.text.sentences import words
 from knowhalu.training.examples import CharSpan
 from knowhalu.types import KnowledgeForm, Label
@@ -37,8 +37,6 @@ from knowhalu.types import KnowledgeForm, Label
 FORMS = (KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED)
 SUPPORTING_FEATURES = frozenset((*SUPPORTING, "covered", "supported"))
 OPPOSING_FEATURES = frozenset((*OPPOSING, "absent", "count_absent", "apart", "contradicted", "other_count"))
-UNWEIGHTED_FEATURES = frozenset({"on_topic"})
-"""Features that a verdict reports and that have no weight."""
 THRESHOLD_GRID = tuple(float(b) for b in np.round(np.arange(0.05, 0.96, 0.05), 2))
 
 
@@ -51,7 +49,7 @@ def fit_signed_logistic(
     """
     if len(set(gold)) < 2:
         raise InputError("a judgment is fitted on supported and unsupported rows, and one kind is missing; check --data")
-    names = [n for n in features[0] if n not in UNWEIGHTED_FEATURES]
+    names = [n for n in features[0] if n not in REPORTED]
     x = np.array([[f[n] for n in names] for f in features])
     y, w = np.array(gold, float), np.array(weights)
     w = w * np.where(y == 1, 0.5 / (w * y).sum(), 0.5 / (w * (1 - y)).sum()) * len(y)

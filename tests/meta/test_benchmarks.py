@@ -29,4 +29,4 @@ def test_the_groups_of_features_that_are_left_out_in_turn_hold_every_weighted_on
     found = {n.targets[0].id: ast.literal_eval(n.value) for n in tree.body
              if isinstance(n, ast.Assign) and n.targets[0].id in ("GROUPS", "WINDOW")}  # fmt: skip
     names = {name for group in found["GROUPS"].values() for name in group.split()}
-    assert names | set(found["WINDOW"]) == FEATURES - {"on_topic"} and not names & set(found["WINDOW"])
+    assert names | set(found["WINDOW"]) == FEATURES and not names & set(found["WINDOW"])

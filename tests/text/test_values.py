@@ -45,6 +45,7 @@ def agreement(claim: str, source: str) -> Agreement | None:
         ("one in five", "20 percent", EQUAL),
         ("about 30.2 percent", "30.2052%", EQUAL),
         ("35.2 percent", "30.2052%", DIFFERENT),
+        ("rose by 4 percent", "rose by 14 percent", DIFFERENT),
         ("295 feet", "90 metres", EQUAL),
         ("90 feet", "90 metres", DIFFERENT),
         ("62 mph", "100 km/h", EQUAL),

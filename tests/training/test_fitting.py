@@ -27,7 +27,7 @@ def rows(count: int, seed: int = 0):
         truth = rng.random() < 0.4
         features.append({
             "window_supported": rng.gauss(1.5 if truth else -1.5, 1.5), "values_missing": float(not truth and rng.random() < 0.5),
-            "coverage": rng.gauss(0.4 if truth else 0.6, 0.2), "question_covered": rng.random(),
+            "values_equal": rng.gauss(0.4 if truth else 0.6, 0.2), "question_covered": rng.random(),
         })  # fmt: skip
         gold.append(truth)
     return features, gold
@@ -41,7 +41,7 @@ def test_the_fit_separates_the_classes_and_keeps_the_signs():
     right = np.mean([(weights.probability(f) >= 0.5) == t for f, t in zip(new, truth, strict=True)])
     assert right > 0.85
     assert model["weights"]["window_supported"] > 0 > model["weights"]["values_missing"]
-    assert model["weights"]["coverage"] == 0  # never against a claim, though these rows say so
+    assert model["weights"]["values_equal"] == 0  # never against a claim, though these rows say so
     assert not SUPPORTING_FEATURES & OPPOSING_FEATURES
 
 

@@ -229,6 +229,7 @@ class ReadSentence(NamedTuple):
     """A quoted sentence as the verifier read it, its passage, its probabilities and its share of the claim's words."""
 
     passage: str
+    document: str
     view: str
     scores: Probabilities
     relevance: float
@@ -244,15 +245,16 @@ def read_sentences_of(steps: Sequence[Step], form: KnowledgeForm) -> list[ReadSe
             known, place = kept.get((q.passage, q.start)), views.get((q.passage, q.start))
             if known is None or scores.supported > known.scores.supported:
                 view = place.shaped(form) if place else q.text
-                kept[q.passage, q.start] = ReadSentence(q.passage, view, scores, q.relevance)
+                document = (place.passage.document if place else "") or q.passage
+                kept[q.passage, q.start] = ReadSentence(q.passage, document, view, scores, q.relevance)
     return list(kept.values())
 
 
 def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
-    """Join the sentences of several sources that a claim needs together; None where one source suffices or nothing connects them.
+    """Join the sentences of several passages that a claim needs together; None where one suffices or nothing connects them.
 
-    Sentences are added by how many of the wanted words they add. They belong together where a name that the claim does not have
-    stands in both, as the author between a book and a birthplace: two facts that share no such name may be of two things.
+    Sentences are added by how many of the wanted words they add. Those of several documents belong together where a name that
+    the claim does not have stands in both, as the author between a book and a birthplace: else they may be of two things.
     """
     missing, chosen, room = set(wanted_words(part)), list[int](), MAX_WINDOW_WORDS
     content = [set(content_words(r.view)) for r in read]
@@ -263,16 +265,17 @@ def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
         chosen.append(best)
         missing -= content[best]
         room -= word_count(read[best].view)
-    if len({read[i].passage for i in chosen}) < 2 or not bridging_names(part, [read[i] for i in chosen]):
+    together = [read[i] for i in sorted(chosen)]
+    if len({r.passage for r in together}) < 2 or (len({r.document for r in together}) > 1 and not bridging_names(part, together)):
         return None
-    return " ".join(read[i].view for i in sorted(chosen))
+    return " ".join(r.view for r in together)
 
 
 def bridging_names(part: Sample, read: Sequence[ReadSentence]) -> frozenset[str]:
-    """Return the names that sentences of several sources share and that the claim does not have, as content words."""
+    """Return the names that sentences of several documents share and that the claim does not have, as content words."""
     sources: dict[str, set[str]] = {}
     for r in read:
-        others = " ".join(o.view for o in read if o.passage != r.passage)
+        others = " ".join(o.view for o in read if o.document != r.document)
         for name in name_words(r.view, others) - wanted_words(part):
-            sources.setdefault(name, set()).add(r.passage)
+            sources.setdefault(name, set()).add(r.document)
     return frozenset(name for name, found in sources.items() if len(found) > 1)

@@ -20,8 +20,6 @@ from knowhalu.types import KnowledgeForm, Sample
 
 TASKS = ("claim", "answer")
 MAX_LOGIT = 6.0
-CONTRADICTION_LOGIT = 1.0
-"""Log-odds from which a contradiction is certain: hardly any claim above is supported."""
 
 
 def logit(p: float) -> float:
@@ -43,6 +41,17 @@ class Reading(NamedTuple):
     """Scores of each sentence, and its share of the claim's words."""
     wide: tuple[Probabilities, ...] = ()
 
+    def denied(self) -> "Reading":
+        """Return the reading of the negation; the sentences are read as the negation before."""
+        windows, plain = tuple(map(denied, self.windows)), tuple(map(denied, self.plain))
+        joined, wide = denied(self.joined) if self.joined else None, tuple(map(denied, self.wide))
+        return self._replace(windows=windows, plain=plain, joined=joined, wide=wide)
+
+
+def denied(scores: Probabilities) -> Probabilities:
+    """Return the scores of the negation of a statement."""
+    return Probabilities(scores.contradicted, scores.supported, scores.neutral)
+
 
 def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[str]) -> int:
     """Return the number of the window that supports most, of those that have most of the names that a claim is about."""
@@ -51,14 +60,16 @@ def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[s
     return max(speaking, key=lambda i: reading.windows[i].supported)
 
 
-SUPPORTING = (
-    "window_supported wide_supported plain_supported sentence_supported joined_supported coverage fresh_covered values_equal"
-).split()
-OPPOSING = (
-    "window_contradicted sure_contradicted sentence_contradicted names_missing values_differ values_missing negation_differs"
-).split()
-FEATURES = frozenset((*SUPPORTING, *OPPOSING, "on_topic"))
-"""The names of all features; supporting ones never have a negative weight, opposing ones never a positive one."""
+SUPPORTING = "window_supported wide_supported plain_supported sentence_supported joined_supported values_equal".split()
+OPPOSING = "names_missing values_differ values_missing".split()
+REPORTED = "window_contradicted sentence_contradicted coverage fresh_covered on_topic".split()
+"""Features without a weight, for labels and reasons.
+
+On the training rows, words in common and contradictions bring nothing beside the support: the former reward copying, and what is
+called contradicted there mostly stands where the evidence is on the topic at all.
+"""
+FEATURES = frozenset((*SUPPORTING, *OPPOSING))
+"""The names of all weighted features; supporting ones never have a negative weight, opposing ones never a positive one."""
 MIN_RELEVANT_SHARE = 0.5
 """The share of a claim's words that a sentence must have for its contradiction to count."""
 
@@ -75,13 +86,11 @@ def judgment_features(
     joined = reading.joined or window
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
-    nearest = max(views, key=lambda v: coverage(claim, v), default=windows[best])
     agreements = [c.agreement for c in check_values(claim, source)]
     return {
         "window_supported": logit(window.supported),
         "wide_supported": logit(max((p.supported for p in reading.wide), default=window.supported)),
         "window_contradicted": logit(window.contradicted),
-        "sure_contradicted": max(0.0, logit(window.contradicted) - CONTRADICTION_LOGIT),
         "plain_supported": logit(reading.plain[best].supported),
         "sentence_supported": logit(max((p.supported for p, _ in reading.sentences), default=0.0)),
         "sentence_contradicted": logit(max(relevant, default=0.0)),
@@ -90,9 +99,8 @@ def judgment_features(
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
         "values_equal": float(bool(agreements) and all(a is Agreement.EQUAL for a in agreements)),
-        "values_differ": value_conflict(claim, [*views, *(s.text for s in sentences(windows[best]))]),
+        "values_differ": value_conflict(claim, [*views, *(s.text for s in sentences(windows[best]))], part.question or ""),
         "values_missing": float(None in agreements),
-        "negation_differs": float((wanted.negations > 0) != (text_facts(nearest).negations > 0)),
     }
 
 

@@ -7,7 +7,7 @@ from knowhalu.methods.common.combine import soft_max_probability
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Evidence, Finding, Segment, Verdict
 from knowhalu.text.clauses import locate_claim
-from knowhalu.text.sentences import Span
+from knowhalu.text.sentences import Span, sanitize
 from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Relation, Sample, Step, Task
 
 NO_EVIDENCE = "the sources do not mention it"
@@ -149,6 +149,24 @@ def combine_segments(
         probability=worst.probability if probability is None else probability,
         reason=decisive.rationale, extraction=extraction, segments=tuple(found),
     )  # fmt: skip
+
+
+MAX_QUOTED_SEGMENT = 80
+"""Characters of a segment that the reason of its text quotes."""
+
+
+def reason_by_parts(found: Sequence[Segment], reason: str) -> str:
+    """Return the reason of a text of several parts: which part decides, how many are like it, and `reason`, why it does."""
+    if len(found) == 1:
+        return reason
+    worst = deciding_segment(found)
+    line = " ".join(sanitize(worst.text).split())
+    quote = f"“{line if len(line) <= MAX_QUOTED_SEGMENT else f'{line[: MAX_QUOTED_SEGMENT - 1]}…'}”"
+    if worst.label is Label.CORRECT:
+        return f"all {len(found)} parts are supported. The least certain is {quote}: {reason}"
+    count = sum(s.label is worst.label for s in found)
+    what = "not supported" if worst.label is Label.INCORRECT else "left open"
+    return f"{count} of {len(found)} parts {'is' if count == 1 else 'are'} {what}. {quote}: {reason}"
 
 
 def claim_finding(claim: str, judgment: Judgment, piece: Span) -> Finding:

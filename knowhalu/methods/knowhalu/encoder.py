@@ -20,13 +20,15 @@ from knowhalu.methods.common.evidence import (
     subject_names,
 )
 from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, judgment_features, speaking_window
-from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
+from knowhalu.methods.common.verdict import missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
+from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.language import is_foreign
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, general_query, is_checkable
 from knowhalu.text.sentences import sentences
+from knowhalu.text.statements import read_yes_no
 from knowhalu.text.values import align_values
 from knowhalu.text.wordlists import NAME_PATTERN
 from knowhalu.types import (
@@ -39,14 +41,13 @@ from knowhalu.types import (
     Label,
     Passage,
     Query,
+    Quote,
     Relation,
     Sample,
     Step,
 )
 
-OFF_TOPIC_NOTE = "the sources do not cover the topic"
-OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question"
-LANGUAGE_NOTE = "the verifier reads English only"
+LANGUAGE_NOTE = "the {} not in English, and the verifier reads English only"
 NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
@@ -123,32 +124,41 @@ class KnowHaluEncoder:
         """Score the passages' sentences and keep those that are decisive for the claim."""
         # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
-        return (yield from score_sentences(part, query, select_sentences(passages, query, seen), form))
+        stated, affirmed = _as_statement(part)
+        known = yield from score_sentences(stated, query, select_sentences(passages, query, seen), form)
+        return known if affirmed else known.model_copy(update={"quotes": tuple(map(_denied_quote, known.quotes))})
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        windows = [in_form(w.text, form) for w in source_windows(part, steps)]
+        task, windows = _task(part), [in_form(w.text, form) for w in source_windows(part, steps)]
         read = read_sentences_of(steps, form)
-        if is_foreign(part.response) or any(map(is_foreign, windows[:1])):
-            return _inconclusive(form, steps, LANGUAGE_NOTE, InconclusiveReason.LANGUAGE)
+        if (foreign := is_foreign(part.response)) or any(map(is_foreign, windows[:1])):
+            note = LANGUAGE_NOTE.format("text is" if foreign else "sources are")
+            return _inconclusive(form, steps, note, InconclusiveReason.LANGUAGE)
         if not windows or not read:
-            return _inconclusive(form, steps, NO_EVIDENCE, missing_evidence_reason(steps))
+            why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
+            return _inconclusive(form, steps, why, missing_evidence_reason(steps))
         wide = [in_form(w.text, form) for w in source_windows(part, steps, MAX_WIDE_WORDS)]
-        reading = yield from _read(part, windows, wide, read)
+        stated, affirmed = _as_statement(part)
+        reading = yield from _read(stated, windows, wide, read)
+        if affirmed:
+            part = stated
+        else:
+            reading = reading.denied()
         source = " ".join((*windows, *(r.view for r in read)))
         names = subject_names(part, source)
         features = judgment_features(part, windows, reading, [r.view for r in read], names)
         features["on_topic"] = _on_topic(part, source)
-        p = self.model.weights(_task(part), form).probability(features, of)
+        p = self.model.weights(task, form).probability(features, of)
         (label, confidence), kind = decide_label(p, features, given=bool(part.knowledge or part.documents)), None
         best = speaking_window(reading, windows, names)
         window = reading.windows[best]
         off_topic = label is not Label.CORRECT and features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0
-        rationale = OFF_TOPIC_NOTE if off_topic else _rationale(window, features, label)
-        if not self.model.fitted:
-            rationale = f"{rationale}; {UNFITTED_NOTE}"
+        together = max(r.supported for r in (window, *reading.wide, *([reading.joined] if reading.joined else [])))
+        told = missing_topic_reason(part, source) if off_topic else judgment_reason(part, steps, label, together, source)
+        rationale = told if self.model.fitted else f"{told}; {UNFITTED_NOTE}"
         if label is Label.INCORRECT and part.question and _misses_question(window, reading.plain[best], features):
-            kind, rationale = HallucinationKind.OFF_TARGET, OFF_TARGET_NOTE
+            kind, rationale = HallucinationKind.OFF_TARGET, off_target_reason(part, steps)
         wrong = label is Label.INCORRECT and kind is None
         return Judgment(
             form=form,
@@ -195,6 +205,18 @@ def _read(part: Sample, windows: Sequence[str], wide: Sequence[str], read: Seque
         wide=tuple(wider),
         sentences=tuple((r.scores, r.relevance) for r in read),
     )
+
+
+def _as_statement(part: Sample) -> tuple[Sample, bool]:
+    """Return a short yes or no as the statement of its question, and whether it is affirmed; else the part itself."""
+    found = read_yes_no(part.question, part.response) if part.question else None
+    if found is None:
+        return part, True
+    return part.model_copy(update={"response": found.statement, "question": None}), found.affirmed
+
+
+def _denied_quote(quote: Quote) -> Quote:
+    return quote.model_copy(update={"supported": quote.contradicted, "contradicted": quote.supported})
 
 
 def _task(sample: Sample) -> str:
@@ -253,27 +275,6 @@ def _names(text: str) -> list[str]:
     """List the names of a text, longest first, each once."""
     found = dict.fromkeys(m.group() for m in NAME_PATTERN.finditer(text) if text_facts(m.group()).content)
     return sorted(found, key=lambda n: -len(n.split()))
-
-
-def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -> str:
-    """Return the main reasons in a sentence."""
-    if label is Label.CORRECT:
-        share = f"{features['coverage']:.0%} of its words"
-        if joint.supported > max(joint.contradicted, joint.neutral):
-            return f"the evidence supports it (P {joint.supported:.2f}) and contains {share}"
-        return f"the evidence contains {share}, but supports it as a whole only with P {joint.supported:.2f}"
-    faults = []
-    if joint.contradicted > max(joint.supported, joint.neutral):
-        faults.append(f"the evidence contradicts it (P {joint.contradicted:.2f})")
-    if features["values_differ"] > 0:
-        faults.append("the evidence has another value")
-    elif features["values_missing"] > 0:
-        faults.append("a value is not in the evidence")
-    if features["names_missing"] > 0:
-        faults.append("a name is not in the evidence")
-    if not faults:
-        faults.append(f"the evidence does not support it (P {joint.supported:.2f}, {features['coverage']:.0%} of its words)")
-    return "; ".join(faults)
 
 
 class EntailmentJudge:

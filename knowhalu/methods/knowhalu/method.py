@@ -15,6 +15,7 @@ from knowhalu.methods.common.verdict import (
     error_relation,
     inconclusive_reason,
     nothing_to_check_verdict,
+    reason_by_parts,
     resolve_inconclusive,
     span_finding,
     text_probability,
@@ -101,7 +102,7 @@ class KnowHalu:
         for part in parts:
             segments.append((yield from self._segment(sample, part, len(parts))))
         verdict = combine_segments(sample, segments, self.name, extraction=extraction, probability=text_probability(segments))
-        return verdict.model_copy(update={"skipped": skipped})
+        return verdict.model_copy(update={"skipped": skipped, "reason": reason_by_parts(segments, verdict.reason)})
 
     def _split(self, sample: Sample) -> tuple[list["_Part"], tuple[SkippedSpan, ...]]:
         """Split a response into its claims, or into segments of words; what claims nothing is skipped, with the reason."""

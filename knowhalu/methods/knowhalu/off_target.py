@@ -10,6 +10,7 @@ from functools import lru_cache
 from knowhalu.text import wordlists as lexicon
 from knowhalu.text.questions import AnswerType, choice_options, declines_to_answer, expected_answer_type, hedges
 from knowhalu.text.sentences import STOPWORDS, Span, content_words, sentences, stem, words
+from knowhalu.text.values import ValueKind, find_values
 from knowhalu.types import Extraction
 
 _VAGUE = frozenset(stem(w) for w in lexicon.VAGUE_WORDS)
@@ -70,7 +71,7 @@ def _fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> s
         return "the answer only repeats the question"
     if _only_negates(question, answer, asked):
         return "the answer says what is not the case, not what is"
-    if asked is AnswerType.TIME and not _TIME.search(answer):
+    if asked is AnswerType.TIME and not _TIME.search(answer) and not _names_time(answer):
         return "the question asks for a time, the answer has none"
     if asked is AnswerType.NUMBER and not _NUMBER.search(answer):
         return "the question asks for a number, the answer has none"
@@ -81,6 +82,10 @@ def _fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> s
     if asked in (AnswerType.PERSON, AnswerType.PLACE) and _names_nothing(question, answer):
         return f"the question asks for {asked}, the answer names none"
     return None
+
+
+def _names_time(answer: str) -> bool:
+    return any(v.kind in (ValueKind.DATE, ValueKind.TIME) or v.unit == "duration" for v in find_values(answer))
 
 
 def _closed_fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> str | None:

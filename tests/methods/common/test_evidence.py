@@ -176,7 +176,7 @@ def test_a_unit_longer_than_a_window_is_split_in_its_places():
 
 
 def read(view, name, supported=0.5):
-    return ReadSentence(name, view, Probabilities(supported, 0.1, 0.4), 0.5)
+    return ReadSentence(name, name[0], view, Probabilities(supported, 0.1, 0.4), 0.5)
 
 
 def test_sentences_of_several_sources_are_joined_where_none_has_all_words():
@@ -185,6 +185,13 @@ def test_sentences_of_several_sources_are_joined_where_none_has_all_words():
         read("Ilse Brand was the director of Blue Lamp.", "a"), read("Ilse Brand was born in Oslo.", "b"), read("Bees.", "c"),
     )  # fmt: skip
     assert joined_sentences(part, [other, birth, film]) == f"{birth.view} {film.view}"
+
+
+def test_facts_of_two_things_are_not_joined_and_those_of_one_document_are():
+    part = Sample(response="Ilse Brand wrote Blue Lamp.")
+    brand, lamp = "Ilse Brand wrote plays.", "Blue Lamp is a novel by Otto Kern."
+    assert joined_sentences(part, [read(brand, "a"), read(lamp, "b")]) is None
+    assert joined_sentences(part, [read(brand, "a1"), read(lamp, "a2")]) == f"{brand} {lamp}"
 
 
 def test_nothing_is_joined_where_one_source_suffices():

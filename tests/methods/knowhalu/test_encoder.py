@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from knowhalu.methods.common.judgment_model import FEATURES
-from knowhalu.methods.knowhalu.encoder import OFF_TOPIC_NOTE, KnowHaluEncoder
+from knowhalu.methods.common.judgment_model import FEATURES, REPORTED
+from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, Search, TagSpans, UnsupportedSpan
 from knowhalu.results import Verdict
@@ -58,7 +58,7 @@ def drive(
         return verdict, requests
 
 
-@pytest.mark.parametrize(("read", "said"), [(YES, "supports it (P 0.95)"), (OPEN, "supports it as a whole only with P 0.10")])
+@pytest.mark.parametrize(("read", "said"), [(YES, "supported by “The tower"), (OPEN, "no sentence states it")])
 def test_a_reason_does_not_claim_support_that_the_verifier_does_not_see(tmp_path, read, said):
     passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"window_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
@@ -84,7 +84,7 @@ def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
         id="1", question="When was the tower built?", response="It was built in 1899.", knowledge="The tower was built in 1889."
     )
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: NO)
-    assert verdict.hallucinated and "contradicts" in verdict.reason and "another value" in verdict.reason
+    assert verdict.hallucinated and "the source says 1889, the answer 1899" in verdict.reason
     assert verdict.evidence[0].relation == "contradicts"
     assert sample.response[verdict.evidence[0].response_start : verdict.evidence[0].response_end] == "1899"
 
@@ -109,7 +109,8 @@ def test_off_topic_sources_make_a_text_inconclusive_unless_they_were_given(reaso
     page = Passage(id="a", text="Bees make honey from nectar.", end=28)
     sample = Sample(id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge=given)
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN, lambda q: [page])
-    assert (verdict.label, verdict.inconclusive_reason, verdict.reason) == (label, reason, OFF_TOPIC_NOTE)
+    assert (verdict.label, verdict.inconclusive_reason) == (label, reason)
+    assert verdict.reason.startswith("the sources do not mention “Ulm”")
 
 
 @pytest.mark.parametrize("said", ["N/A", "-", "...", "None.", "\u200b", "null"])
@@ -172,7 +173,7 @@ def test_both_forms_are_read_when_asked_for(reasoner):
 def test_a_judgment_weighs_just_the_features_that_are_computed(reasoner):
     sample = Sample(id="1", question="When was the tower built?", response="1889", knowledge="The tower was built in 1889.")
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: YES)
-    assert set(verdict.segments[0].base.features) == FEATURES
+    assert set(verdict.segments[0].base.features) == FEATURES | set(REPORTED)
 
 
 def test_unsupported_words_of_a_claim_are_marked_in_the_response(reasoner):

@@ -171,7 +171,7 @@ def test_what_claims_nothing_is_skipped_with_its_place_and_the_reason():
     assert script.judged == [(BASE, "The plant employs 1,240 people.")]
     assert [s.text for s in verdict.segments] == ["The plant employs **1,240** people [1]."]
     assert [(s.text, s.reason) for s in verdict.skipped] == [
-        ("Great question!", "a courtesy"), ("Would you like to know more?", "a question"),
+        ("Great question!", "a courtesy"), ("Would you like to know more?", "a courtesy"),
     ]  # fmt: skip
     assert all(POLITE[s.start : s.end] == s.text for s in (*verdict.segments, *verdict.skipped))
 

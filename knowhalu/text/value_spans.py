@@ -1,0 +1,280 @@
+"""The values of a text with their places: numbers, measurements, shares, money, dates and times of day.
+
+A value is an interval of what it may mean: "2.5 million" all that rounds to it, "over 1,000" everything above, "1958" a year of
+days.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from knowhalu.text.clock import find_clock_times
+from knowhalu.text.dates import DAYS_OF_YEAR, DateSpan, find_date_intervals
+from knowhalu.text.numbers import Number, find_numbers, last_place
+from knowhalu.text.sentences import MAX_CACHED_CHARS, content_words
+from knowhalu.text.units import find_unit, unit_spellings
+
+APPROXIMATE_SHARE, NEARLY_SHARE = 0.05, 0.15
+"""How far "about" and "nearly" reach, as shares of the number."""
+MARGIN_OF_TIME = 15.0
+"""How many minutes "about noon" may be off."""
+MIN_YEAR = 1000
+"""The first year that four digits write."""
+TWELVE_HOURS = "of twelve hours"
+"""Unit of times of day that may be before or after noon."""
+
+
+class ValueKind(StrEnum):
+    """What a value measures; only values of one kind and unit are compared."""
+
+    COUNT = "count"
+    ORDINAL = "rank"
+    MEASURE = "measurement"
+    SHARE = "share"
+    MONEY = "money"
+    DATE = "date"
+    TIME = "time of day"
+
+
+class Value(NamedTuple):
+    """A value with its place: `low` to `high` in base units (days for dates), and `nominal`, the number as written.
+
+    `unit` is a dimension, a currency or the stem of the counted noun; `ambiguous` marks a number that may also be a year. `ends`
+    are the end of the first and the beginning of the last value of a period or range.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: ValueKind
+    nominal: float
+    low: float
+    high: float
+    unit: str = ""
+    ambiguous: bool = False
+    modifier: int = 0
+    """Characters before it that limit or blur it, such as "more than "."""
+    ends: tuple[float, float] | None = None
+    written: float = math.nan
+    """The number without its unit; not a number for dates and times."""
+
+
+@lru_cache(maxsize=4096)
+def _cached_values(text: str) -> tuple[Value, ...]:
+    return tuple(_find_values(text))
+
+
+def find_values(text: str) -> tuple[Value, ...]:
+    """Return the values of a text in their order."""
+    return _cached_values(text) if len(text) <= MAX_CACHED_CHARS else tuple(_find_values(text))
+
+
+_JOINT = re.compile(r"\s?(?:[-–—]|to|until|till|through|and)\s?(?:the\s)?", re.IGNORECASE)  # noqa: RUF001
+_BETWEEN = re.compile(r"\b(?:between|from)\s(?:the\s)?$", re.IGNORECASE)
+
+
+@lru_cache(maxsize=4096)
+def values_with_periods(text: str) -> tuple[Value, ...]:
+    """Return the values of a text, "from 1953 to 1956" and "between 9 am and 5 pm" as one value each."""
+    joined: list[Value] = []
+    for value in find_values(text):
+        if joined and _is_period(text, joined[-1], value):
+            first = joined.pop()
+            value = first._replace(
+                end=value.end, text=text[first.start : value.end], high=value.high, ends=(first.high, value.low)
+            )
+        joined.append(value)
+    return tuple(joined)
+
+
+def _is_period(text: str, first: Value, last: Value) -> bool:
+    between = text[first.end : last.start]
+    plain = first.kind is last.kind and first.kind in (ValueKind.DATE, ValueKind.TIME) and not (first.ends or last.ends)
+    if not plain or first.unit != last.unit or first.high > last.low or not _JOINT.fullmatch(between):
+        return False
+    return not between.strip().startswith("and") or bool(_BETWEEN.search(text[: first.start]))
+
+
+def _find_values(text: str) -> Iterator[Value]:
+    numbers = find_numbers(text)
+    dates = [d for d in find_date_intervals(text) if not any(_is_end_of(d, n) for n in numbers)]
+    found: list[Value] = []
+    for d in dates:
+        whole_year = d.high - d.low >= DAYS_OF_YEAR - 1
+        margin = max(2 * DAYS_OF_YEAR, (d.high - d.low) / 2) if whole_year else d.high - d.low
+        low, high, modifier = _moment_bounds(text, d.start, (d.low, d.high), margin)
+        unit, written = "day of the year" if d.yearless else "", text[d.start : d.end]
+        found.append(Value(d.start, d.end, written, ValueKind.DATE, d.low, low, high, unit, modifier=modifier, ends=d.ends))
+    for t in find_clock_times(text):
+        if not any(d.start < t.end and t.start < d.end for d in dates):
+            unit, written = TWELVE_HOURS if t.twelve else "", text[t.start : t.end]
+            low, high, modifier = _moment_bounds(text, t.start, (t.minute, t.minute), MARGIN_OF_TIME)
+            found.append(Value(t.start, t.end, written, ValueKind.TIME, t.minute, low, high, unit, modifier=modifier))
+    taken = [(v.start, v.end) for v in found]
+    bare = {(d.start, d.end) for d in dates if not d.certain}
+    for number in numbers:
+        place = (number.start, number.end)
+        if place in bare or not any(a < number.end and number.start < b for a, b in taken):
+            value = _value_of(text, number)
+            found.append(value._replace(ambiguous=True) if place in bare else value)
+            if value.kind is ValueKind.MONEY and value.text.lower().endswith(("pound", "pounds")):
+                found.append(_in_pounds_of_mass(value))
+    yield from sorted(found)
+
+
+_LIMITS = tuple(
+    (re.compile(rf"{words}\s*$", re.IGNORECASE), side)
+    for words, side in (
+        (r"(?<!\bno )\b(?:more than|over|above|exceed(?:s|ing|ed)?|(?:greater|longer|older) than|upwards? of|after)", 1),
+        (r"(?<!\bno )\b(?:less than|under|below|(?:fewer|shorter|younger) than|before|within)", -1),
+        (r"(?:\b(?:at least|no (?:less|fewer) than|a minimum of|since|from)|[≥>]=?)", 2),
+        (r"(?:\b(?:at most|no more than|a maximum of|up to|until)|[≤<]=?)", -2),
+    )
+)
+"""Words before a value that make it a limit: 1 above, -1 below, 2 and -2 with the value itself."""
+_OPPOSITE = {1: -2, 2: -1, -1: 2, -2: 1}
+_NEGATED = re.compile(r"(?:\b(?:not|never|cannot|no longer)|n['’]t)\b[^.;:,]*$", re.IGNORECASE)  # noqa: RUF001
+_ABOUT = re.compile(
+    r"(?:\b(?:about|around|approximately|roughly|some|circa|ca\.?|c\.|approx\.?|or so|in the region of|close to)|[~≈])\s*$", re.I
+)
+_NEARLY = re.compile(r"\b(?:nearly|almost|just under|not quite)\s*$", re.I)
+
+
+def _moment_bounds(text: str, start: int, bounds: tuple[float, float], margin: float) -> tuple[float, float, int]:
+    """Widen a date or a time of day by the word before it, "before", "after" or "about", and return the word's length."""
+    low, high = bounds
+    before = text[max(0, start - 20) : start]
+    article = len("the ") if before.endswith("the ") else 0
+    before = before.removesuffix("the ")
+    for pattern, side in _LIMITS:
+        if side in (1, -1) and (m := pattern.search(before)):
+            step = 1e-3 if low == high else 0.0
+            return *((high + step, math.inf) if side > 0 else (-math.inf, low - step)), len(m.group()) + article
+    if m := _ABOUT.search(before):
+        return low - margin, high + margin, len(m.group()) + article
+    return low, high, 0
+
+
+def _is_end_of(date: DateSpan, number: Number) -> bool:
+    """Tell whether a date is rather the upper end of a range of numbers, as in "970 to 1040"."""
+    return number.upper is not None and number.start < date.start and date.end == number.end and number.value < MIN_YEAR
+
+
+def _in_pounds_of_mass(value: Value) -> Value:
+    """Return the other meaning of "500 pounds"."""
+    pound = unit_spellings()["lb"]
+    low, high, nominal = (x * pound.factor for x in (value.low, value.high, value.nominal))
+    return value._replace(kind=ValueKind.MEASURE, unit=pound.dimension, nominal=nominal, low=low, high=high, ambiguous=True)
+
+
+def _value_of(text: str, number: Number) -> Value:
+    measured = _measure(text, number)
+    precise = measured.kind in (ValueKind.COUNT, ValueKind.MONEY, ValueKind.ORDINAL)
+    low, high, modifier = _number_bounds(text, number._replace(start=measured.start), precise=precise)
+    low, high, nominal = (x * measured.factor + measured.offset for x in (low, high, number.value))
+    start, end = measured.start, measured.end
+    ends = (nominal, high) if number.upper is not None else None
+    return Value(
+        start, end, text[start:end], measured.kind, nominal, low, high, measured.unit, modifier=modifier, ends=ends,
+        written=number.value,
+    )  # fmt: skip
+
+
+def _number_bounds(text: str, number: Number, *, precise: bool) -> tuple[float, float, int]:
+    """Return what a number may mean, and the length of the words before it that say so.
+
+    Whole counts and amounts are exact, other numbers stand for all that rounds to them.
+    """
+    value, half = number.value, number.precision / 2
+    before = text[max(0, number.start - 24) : number.start]
+    if number.upper is not None:
+        opening = _BETWEEN.search(before)
+        return value, number.upper, len(opening.group()) if opening else 0
+    if m := _NEARLY.search(before):
+        return value * (1 - NEARLY_SHARE), value, len(m.group())
+    if m := _ABOUT.search(before):
+        place = last_place(value) if number.precision >= 1 else number.precision
+        reach = max(half, min(place / 2, value * APPROXIMATE_SHARE), value * 0.01)
+        return value - reach, value + reach, len(m.group())
+    for pattern, side in _LIMITS:
+        if m := pattern.search(before):
+            negated = _NEGATED.search(text[max(0, number.start - 80) : number.start - len(m.group())])
+            side = _OPPOSITE[side] if negated else side
+            step = 0.0 if abs(side) == 2 else 1e-9 * max(1.0, abs(value))
+            low, high = (value + step, math.inf) if side > 0 else (-math.inf, value - step)
+            return low, high, 0 if negated else len(m.group())
+    margin = 0.0 if precise and not number.rounded else half
+    return value - margin, value + margin, 0
+
+
+class _Measure(NamedTuple):
+    """What a number measures, its place with unit or currency, and factor and offset to base units."""
+
+    kind: ValueKind
+    unit: str
+    start: int
+    end: int
+    factor: float = 1.0
+    offset: float = 0.0
+
+
+_FOLLOWING = re.compile(r"[^\W\d_]+(?:/[a-z]+)?[²³]?|[°℃℉][CF]?|[$€£¥₹]")
+_PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b|pct\b|percentage points?\b)", re.IGNORECASE)
+_CURRENCY_BEFORE = re.compile(
+    r"(?<![^\W\d_])(?:(?P<code>[A-Z]{3})\s?|(?:(?P<land>US|AU?|CA?|NZ|HK|S)\s?)?(?P<sign>[$€£¥₹₩])\s?)$"
+)
+_DOLLARS = {"A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "NZ": "NZD", "HK": "HKD", "S": "SGD"}
+_FIELD = re.compile(r"[^\W\d]:\s$")
+_AGED = re.compile(r"\b(?:aged?|at the age of|age of|turned|turning)[:\s]+$", re.IGNORECASE)
+_NAME_BEFORE, _CLOSED = re.compile(r"[A-Z][\w’'-]+(?:,\s|\s\()$"), re.compile(r"[,)]")  # noqa: RUF001
+_LABEL = re.compile(
+    r"\b(?P<label>chapter|part|volume|vol\.|book|act|phase|stage|type|class|grade|article|section|level|room|figure|fig\.|table|no\."
+    r"|number|step|season|episode|page|route|line|platform|gate|appendix|version|world war|mark|category)\s$",
+    re.IGNORECASE,
+)
+MAX_NOUN_DISTANCE, MAX_AGE = 3, 120
+
+
+def _measure(text: str, number: Number) -> _Measure:
+    before = text[max(0, number.start - 24) : number.start]
+    if percent := _PERCENT.match(text, number.end):
+        return _Measure(ValueKind.SHARE, "", number.start, percent.end(), 0.01)
+    if number.share:
+        return _Measure(ValueKind.SHARE, "", number.start, number.end)
+    if money := _currency_before(before):
+        return _Measure(ValueKind.MONEY, money[0], number.start - money[1], number.end)
+    following = [m for m, _ in zip(_FOLLOWING.finditer(text, number.end), range(MAX_NOUN_DISTANCE), strict=False)]
+    if following and following[0].start() - number.end <= 1 and (found := find_unit([m.group() for m in following])):
+        unit, count = found
+        kind = ValueKind.MONEY if unit.dimension.isupper() else ValueKind.MEASURE
+        return _Measure(kind, unit.dimension, number.start, following[count - 1].end(), unit.factor, unit.offset)
+    if number.ordinal or (label := _LABEL.search(before)):
+        return _Measure(
+            ValueKind.ORDINAL, "" if number.ordinal or not label else label["label"].lower(), number.start, number.end
+        )
+    if _is_age(text, number, before):
+        year = unit_spellings()["year"]
+        return _Measure(ValueKind.MEASURE, year.dimension, number.start, number.end, year.factor)
+    if _FIELD.search(before):
+        return _Measure(ValueKind.COUNT, "", number.start, number.end)  # "Goals: 77" counts what its name says
+    nouns = (n for m in following if not re.search(r"[.,;:()]", text[number.end : m.start()]) for n in content_words(m.group()))
+    return _Measure(ValueKind.COUNT, next(nouns, ""), number.start, number.end)
+
+
+def _currency_before(before: str) -> tuple[str, int] | None:
+    """Return the currency whose sign or code ends here, and its length."""
+    m = _CURRENCY_BEFORE.search(before)
+    if m is None or not (found := find_unit([m["sign"] or m["code"]])) or not found[0].dimension.isupper():
+        return None
+    currency = _DOLLARS.get(m["land"] or "", found[0].dimension) if m["sign"] == "$" else found[0].dimension
+    return currency, len(m.group())
+
+
+def _is_age(text: str, number: Number, before: str) -> bool:
+    """Tell whether a number is an age: "aged 34", or 34 between commas after a name."""
+    if number.value > MAX_AGE or number.value != int(number.value):
+        return False
+    return bool(_AGED.search(before) or (_NAME_BEFORE.search(before) and _CLOSED.match(text, number.end)))
