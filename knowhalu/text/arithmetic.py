@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from knowhalu.text.numbers import find_numbers
 from knowhalu.text.operations import (
-    CLOCK_UNIT,
+    TIMES,
     Claimed,
     Operation,
     Sides,
@@ -24,6 +24,7 @@ from knowhalu.text.operations import (
 )
 from knowhalu.text.overlap import text_facts
 from knowhalu.text.sentences import content_words
+from knowhalu.text.value_spans import TWELVE_HOURS
 from knowhalu.text.values import Agreement, Value, ValueKind, check_values, compare_values
 
 MIN_SHARE, MIN_SURE_SHARE = 0.35, 0.6
@@ -36,7 +37,7 @@ ROUNDING_SHARE = 0.05
 """A result that is off by this share may be rounded: it is neither confirmed nor called wrong."""
 MAX_SENTENCES = 12
 """The sentences of a source that are read for values: those nearest to the claim."""
-SECONDS_OF_DAY, SECONDS_OF_YEAR = 86400.0, 31557600.0
+SECONDS_OF_MINUTE, SECONDS_OF_DAY, SECONDS_OF_YEAR = 60.0, 86400.0, 31557600.0
 _LIFE_WORDS = frozenset(content_words("lived life born birth"))
 _BORN, _OPENED = re.compile(r"\b(?:born|birth|b\.)[^.;()]{0,60}$", re.IGNORECASE), re.compile(r"\((?:[^()\d]*[;,] )?$")
 _DASH, _SPAN = re.compile(r"\s?[–—-]{1,2}\s?\w"), re.compile(r"\s?(?:[–-]|to|until|till|and)\s?")
@@ -89,7 +90,7 @@ class _Scored(NamedTuple):
 
 def check_arithmetic(claim: str, sentences: Sequence[str]) -> tuple[Derivation, ...]:
     """Return the results of calculations in a claim that values of the sentences confirm or refute; the rest is left out."""
-    operations = list(find_operations(claim))
+    operations, sentences = list(find_operations(claim)), list(dict.fromkeys(sentences))
     stated = check_values(claim, " ".join(sentences)) if operations else ()
     equal = {(c.value.start, c.value.end) for c in stated if c.agreement is Agreement.EQUAL}
     checked: dict[tuple[int, int], Derivation] = {}
@@ -166,10 +167,13 @@ def _subtract(claimed: Claimed, first: Value, second: Value, ordered: bool) -> _
     match claimed.operation:
         case Operation.AGE:
             scale = SECONDS_OF_DAY / SECONDS_OF_YEAR
-        case Operation.DURATION if first.unit != CLOCK_UNIT:
+        case Operation.DURATION if first.kind is ValueKind.DATE:
             scale = SECONDS_OF_DAY
-        case Operation.DURATION if nominal < 0 and not claimed.sides:  # past midnight
-            turn, text = SECONDS_OF_DAY, f"{second.text} - {first.text}"
+        case Operation.DURATION:
+            scale = SECONDS_OF_MINUTE
+            if nominal < 0 and not claimed.sides:  # past midnight, or noon
+                turn = SECONDS_OF_DAY / (2 if first.unit == TWELVE_HOURS else 1)
+                text = f"{second.text} - {first.text}"
         case Operation.DIFFERENCE if first.kind is not claimed.value.kind:  # percentage points
             scale = 100.0
         case Operation.COMPARISON:
@@ -183,15 +187,16 @@ def _fits(claimed: Claimed, one: _Operand, other: _Operand, topic: frozenset[str
     a, b, value = one.value, other.value, claimed.value
     if _measure(a) != _measure(b) or (a.unit != b.unit and one.sentence != other.sentence):
         return False
-    date, units = a.kind is ValueKind.DATE, {a.unit, b.unit}
+    date, units = a.kind is ValueKind.DATE and a.unit == "", {a.unit, b.unit}
     match claimed.operation:
         case Operation.AGE:
-            return date and not a.unit and _is_birth(min(one, other, key=lambda o: o.value.low))
+            return date and _is_birth(min(one, other, key=lambda o: o.value.low))
         case Operation.DURATION:
-            return date and a.unit in ("", CLOCK_UNIT) and (bool(topic & _LIFE_WORDS) or not any(map(_is_birth, (one, other))))
+            born = any(map(_is_birth, (one, other)))
+            return a.kind is ValueKind.TIME or (date and (not born or bool(topic & _LIFE_WORDS)))
         case Operation.COMPARISON:
             return bool(units & claimed.dimensions) or (a.kind is ValueKind.MONEY and "money" in claimed.dimensions)
-        case _ if date or a.unit == "temperature":  # degrees have no natural zero
+        case _ if a.kind in TIMES or a.unit == "temperature":  # degrees have no natural zero
             return False
         case Operation.RATIO | Operation.CHANGE:
             return min(a.low, b.low) > 0
@@ -218,7 +223,7 @@ def _order(claimed: Claimed, one: _Operand, other: _Operand) -> tuple[Value, Val
     first, second = sorted((a, b), key=lambda v: v.nominal)
     if claimed.operation in (Operation.AGE, Operation.DURATION):
         span = one.sentence == other.sentence and bool(_SPAN.fullmatch(text[a.end : b.start]))
-        return (a, b, True) if span and a.unit == CLOCK_UNIT else (first, second, span or claimed.operation is Operation.AGE)
+        return (a, b, True) if span and a.kind is ValueKind.TIME else (first, second, span or claimed.operation is Operation.AGE)
     if one.sentence == other.sentence:
         if _FROM.search(text[a.end : b.start]):
             return b, a, True

@@ -9,11 +9,10 @@ from typing import NamedTuple
 from knowhalu.text.sentences import MAX_CACHED_CHARS, content_words, stem
 from knowhalu.text.values import Value, ValueKind, find_values
 
-CLOCK_UNIT = "time of day"
-_CLOCK = re.compile(r"(?<![\w:.,])([01]?\d|2[0-3]):([0-5]\d)(?:\s?([ap])\.?m\b\.?)?(?![\d:%])", re.IGNORECASE)
-_LINKS = re.compile(r"\b(?:from|between|by|since|until|(?<!up )to)\b", re.IGNORECASE)
+TIMES = (ValueKind.DATE, ValueKind.TIME)
+_LINKS = re.compile(r"\b(?:from|between|since|until|(?<!up )to)\b", re.IGNORECASE)
 """Words that make a limit or a range of a number for a comparison, but not for a calculation."""
-_YEARS = re.compile(r"(1\d{3}|20\d\d)\s?[–-]\s?(\d{4}|\d\d)")
+_PERIOD = re.compile(r"(?P<first>.+?)(?:\s?[–—]\s?|(?<=\d)-|\s(?:-|to|until|till|through|and)\s)(?:the )?(?P<last>.+)")
 
 
 class Operation(StrEnum):
@@ -50,7 +49,7 @@ class Claimed(NamedTuple):
 
 
 def find_operands(text: str) -> tuple[Value, ...]:
-    """Return the values of a text one by one: no ranges, but times of day and both ends of "1890-1912" or "1,000 to 1,200"."""
+    """Return the values of a text one by one: no ranges, but both ends of "1890-1912" or "1,000 to 1,200"."""
     return _cached_operands(text) if len(text) <= MAX_CACHED_CHARS else tuple(_find_operands(text))
 
 
@@ -60,28 +59,23 @@ def _cached_operands(text: str) -> tuple[Value, ...]:
 
 
 def _find_operands(text: str) -> Iterator[Value]:
-    times = [*_clock_times(text), *(v for v in find_values(text) if v.kind is ValueKind.DATE)]
+    times = [v for v in find_values(text) if v.kind in TIMES]
     masked = _LINKS.sub(lambda m: "&" * len(m.group()), text)
-    numbers = [v for v in find_values(masked) if v.kind not in (ValueKind.DATE, ValueKind.ORDINAL)]
+    numbers = [v for v in find_values(masked) if v.kind not in (*TIMES, ValueKind.ORDINAL)]
     numbers = [v for v in numbers if all(v.end <= t.start or t.end <= v.start for t in times)]
-    yield from sorted([*numbers, *(part for time in times for part in _split_years(time))])
+    yield from sorted([*numbers, *(part for time in times for part in _split_period(time))])
 
 
-def _clock_times(text: str) -> Iterator[Value]:
-    for m in _CLOCK.finditer(text):
-        hour = int(m[1]) if not m[3] else int(m[1]) % 12 + (12 if m[3].lower() == "p" else 0)
-        time = 60.0 * (60 * hour + int(m[2]))
-        yield Value(m.start(), m.end(), m.group(), ValueKind.DATE, time, time, time, CLOCK_UNIT)
-
-
-def _split_years(date: Value) -> Iterator[Value]:
-    m = _YEARS.fullmatch(date.text)
-    if m is None:
-        yield date
+def _split_period(time: Value) -> Iterator[Value]:
+    """Return the first and the last date of "1890-1912", or a date as it is."""
+    m = _PERIOD.fullmatch(time.text)
+    if m is None or time.ends is None:
+        yield time
         return
-    for year, place in ((m[1], 1), (m[1][: 4 - len(m[2])] + m[2], 2)):
-        value = find_values(f"in {year}")[0]
-        yield value._replace(start=date.start + m.start(place), end=date.start + m.end(place), text=year, modifier=0)
+    first, last = time.ends
+    year = m["last"] if len(m["last"]) > 2 else m["first"][:-2] + m["last"]
+    yield time._replace(end=time.start + m.end("first"), text=m["first"], high=first, ends=None)
+    yield time._replace(start=time.start + m.start("last"), text=year, nominal=last, low=last, modifier=0, ends=None)
 
 
 _RISE = r"rose|risen|ris(?:es?|ing)|gr[eo]wn?|grow(?:s|ing|th)|increas(?:es?|ed|ing)|climb(?:s|ed)?|gain(?:s|ed)?|went up|widened"
@@ -92,11 +86,11 @@ _FALL = (
 _MORE = r"more|higher|taller|longer|larger|bigger|greater|heavier|deeper|wider|faster|warmer|hotter|dearer|above|ahead"
 _LESS = r"fewer|less|lower|shorter|smaller|lighter|shallower|narrower|slower|cooler|colder|cheaper|below|behind"
 _BEFORE_VALUE = tuple(
-    (re.compile(rf"\b(?:{words})\b(?:[^.;,]{{0,40}}?\bby|\s(?:of|by))(?:\s(?:a|an|some|the))?\s*$", re.I), side)
-    for words, side in ((_RISE, 1), (_FALL, -1), ("difference|gap|margin|differ(?:s|ed)?", 0))
+    (re.compile(rf"\b({words})\b(?:[^.;,]{{0,40}}?\b(?:{link})|\sof)(?:\s(?:a|an|some|the))?\s*$", re.I), side)
+    for words, link, side in ((_RISE, "by", 1), (_FALL, "by", -1), ("difference|gap|margin|differ(?:s|ed)?", "by|was|is", 0))
 )
 _AFTER_VALUE = tuple(
-    (re.compile(rf"^(?:\s(?!and|or|in|of|than|to)\w+){{0,2}}?\s(?:{words})\b", re.I), side)
+    (re.compile(rf"^(?:\s(?!and|or|in|of|than|to)\w+){{0,2}}?\s({words})\b", re.I), side)
     for words, side in ((_MORE, 1), (_LESS, -1))
 )
 _THAN = re.compile(r"\b(?:than|as(?:\s\w+){1,3}\sas)\s", re.I)
@@ -147,7 +141,7 @@ def find_operations(claim: str) -> Iterator[Claimed]:
     ratios, values = list(_ratios(claim)), find_operands(claim)
     yield from ratios
     for value in values:
-        if value.kind is not ValueKind.DATE and all(value.end <= r.value.start or r.value.end <= value.start for r in ratios):
+        if value.kind not in TIMES and all(value.end <= r.value.start or r.value.end <= value.start for r in ratios):
             yield from _operations_of(claim, value)
     yield from _comparisons(claim, {v.end for v in values})
 
@@ -165,12 +159,12 @@ def _ratios(claim: str) -> Iterator[Claimed]:
 
 
 def match_difference(text: str, value: Value) -> tuple[str, int] | None:
-    """Return the words that make a value a difference, as "grew by 200" or "200 more", and its direction."""
+    """Return the word that makes a value a difference, as in "grew by 200" or "200 more", and its direction."""
     before, after = text[: value.start - value.modifier], text[value.end :]
     for patterns, part in ((_BEFORE_VALUE, before), (_AFTER_VALUE, after)):
         for pattern, side in patterns:
             if m := pattern.search(part):
-                return m.group(), side
+                return m[1], side
     return None
 
 
@@ -222,7 +216,7 @@ def _sides(left: str, right: str) -> Sides | None:
 def topic_words(claim: str, claimed: Claimed) -> frozenset[str]:
     """Return the content words of a claim that say what was measured: neither the values nor the words of the calculation."""
     text = claim
-    for value in (claimed.value, *(v for v in find_operands(claim) if v.kind is not ValueKind.DATE)):
+    for value in (claimed.value, *(v for v in find_operands(claim) if v.kind not in TIMES)):
         text = text[: value.start] + " " * (value.end - value.start) + text[value.end :]
     return frozenset(content_words(text)) - frozenset(content_words(claimed.cue)) - _PLAIN_WORDS
 
