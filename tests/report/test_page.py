@@ -182,7 +182,9 @@ def test_what_was_not_checked_is_shown_with_the_reason(reported):
     )
     html = report_as_html(reported([one], [verdict(one, 0.9).model_copy(update={"skipped": skipped})]))
     told = [re.sub(r"<[^>]+>", "", line) for line in html.splitlines() if "Not checked" in line]
-    assert told == ["Not checked: “Sure!”: a courtesyNot checked: “&lt;b&gt;Any more?&lt;/b&gt;”: a question"]
+    assert [t[t.index("Not checked") :] for t in told] == [
+        "Not checked: “Sure!”: a courtesyNot checked: “&lt;b&gt;Any more?&lt;/b&gt;”: a question"
+    ]
 
 
 def test_without_gold_there_are_counts_and_items_only(reported):
