@@ -5,6 +5,7 @@ for the calculation and two values of the source that the claim speaks of yield 
 it can speak of and yield another result. Values that are not exact give results that are not: of two years, an age is one of two.
 """
 
+import datetime
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -145,14 +146,14 @@ def _calculate(claimed: Claimed, topic: frozenset[str], one: _Operand, other: _O
     if order is None:
         return None
     first, second, ordered = order
-    values = (first, second)
+    values, named = (first, second), topic | {claimed.value.unit} - {""}
+    if first.kind is ValueKind.COUNT and not ordered and not {first.unit, second.unit} & named:
+        return None  # numbers of other things
     if claimed.operation is Operation.SUM:
         bounds = (first.low + second.low, first.nominal + second.nominal, first.high + second.high)
         return _Result(*bounds, values, f"{first.text} + {second.text}", ordered=False)
     if claimed.operation not in (Operation.RATIO, Operation.CHANGE):
         return _subtract(claimed, *order)
-    if first.kind is ValueKind.COUNT and not ordered and not {first.unit, second.unit} & topic:
-        return None
     low, nominal, high = second.low / first.high, second.nominal / first.nominal, second.high / first.low
     if claimed.operation is Operation.RATIO:
         return _Result(low, nominal, high, values, f"{second.text} / {first.text}", ordered)
@@ -166,7 +167,7 @@ def _subtract(claimed: Claimed, first: Value, second: Value, ordered: bool) -> _
     text, scale, turn = f"{larger} - {smaller}", 1.0, 0.0
     match claimed.operation:
         case Operation.AGE:
-            scale = SECONDS_OF_DAY / SECONDS_OF_YEAR
+            low, high = _completed_years(first.high - 1, second.low), _completed_years(first.low, second.high - 1)
         case Operation.DURATION if first.kind is ValueKind.DATE:
             scale = SECONDS_OF_DAY
         case Operation.DURATION:
@@ -180,6 +181,12 @@ def _subtract(claimed: Claimed, first: Value, second: Value, ordered: bool) -> _
             text = f"{second.text} {'>' if nominal > 0 else '<'} {first.text}"
             ordered = ordered and low * high > 0
     return _Result(scale * low + turn, scale * nominal + turn, scale * high + turn, (first, second), text, ordered)
+
+
+def _completed_years(first: float, last: float) -> int:
+    """Return the full years between two days where 1 January of the year 1 is 306, as in dates of a text."""
+    a, b = (datetime.date.fromordinal(max(1, int(day) - 305)) for day in (first, last))
+    return b.year - a.year - ((b.month, b.day) < (a.month, a.day))
 
 
 def _fits(claimed: Claimed, one: _Operand, other: _Operand, topic: frozenset[str]) -> bool:
@@ -201,7 +208,7 @@ def _fits(claimed: Claimed, one: _Operand, other: _Operand, topic: frozenset[str
         case Operation.RATIO | Operation.CHANGE:
             return min(a.low, b.low) > 0
     points = claimed.operation is Operation.DIFFERENCE and value.kind is ValueKind.COUNT and value.unit == "point"
-    same = a.kind is value.kind and value.unit in units and (bool(value.unit) or a.kind is not ValueKind.COUNT)
+    same = a.kind is value.kind and value.unit in units
     return same or (points and a.kind is ValueKind.SHARE)
 
 
@@ -263,7 +270,7 @@ def _agreement(claimed: Claimed, result: _Result) -> Agreement | None:
         return (Agreement.EQUAL if same else Agreement.DIFFERENT) if result.ordered else None
     if claimed.operation is Operation.AGE:
         age = round(value.nominal / (SECONDS_OF_YEAR if value.kind is ValueKind.MEASURE else 1.0))
-        return Agreement.EQUAL if result.low < age + 1 and age < result.high else Agreement.DIFFERENT
+        return Agreement.EQUAL if result.low <= age <= result.high else Agreement.DIFFERENT
     change = result.nominal - 1 if claimed.operation is Operation.RATIO else result.nominal
     if claimed.direction and result.ordered and change * claimed.direction < 0:
         return Agreement.DIFFERENT
@@ -280,8 +287,7 @@ def _write(claimed: Claimed, result: _Result) -> str:
     """Write the result of a calculation in the unit of the claim's value."""
     value, nominal = claimed.value, abs(result.nominal)
     if claimed.operation is Operation.AGE:
-        low, high = math.floor(result.low), math.ceil(result.high) - 1
-        return f"{low}" if low == high else f"{low} or {high}"
+        return f"{result.low:g}" if result.low == result.high else f"{result.low:g} or {result.high:g}"
     if claimed.operation is Operation.RATIO:
         return f"{nominal:.3g}"
     if value.kind is ValueKind.SHARE:

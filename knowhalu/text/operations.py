@@ -1,7 +1,8 @@
 """Calculations that a claim speaks of: a value with words such as "grew by", "years later", "twice as many", or "taller than"."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -141,7 +142,11 @@ def find_operations(claim: str) -> Iterator[Claimed]:
     ratios, values = list(_ratios(claim)), find_operands(claim)
     yield from ratios
     for value in values:
-        if value.kind not in TIMES and all(value.end <= r.value.start or r.value.end <= value.start for r in ratios):
+        if (
+            value.kind not in TIMES
+            and math.isfinite(value.nominal)
+            and all(value.end <= r.value.start or r.value.end <= value.start for r in ratios)
+        ):
             yield from _operations_of(claim, value)
     yield from _comparisons(claim, {v.end for v in values})
 
@@ -213,11 +218,16 @@ def _sides(left: str, right: str) -> Sides | None:
     return Sides(one - other, other - one) if one - other and other - one else None
 
 
+def blank_out(text: str, values: Iterable[Value]) -> str:
+    """Return a text with spaces in place of some of its values."""
+    for value in values:
+        text = text[: value.start] + " " * (value.end - value.start) + text[value.end :]
+    return text
+
+
 def topic_words(claim: str, claimed: Claimed) -> frozenset[str]:
     """Return the content words of a claim that say what was measured: neither the values nor the words of the calculation."""
-    text = claim
-    for value in (claimed.value, *(v for v in find_operands(claim) if v.kind not in TIMES)):
-        text = text[: value.start] + " " * (value.end - value.start) + text[value.end :]
+    text = blank_out(claim, (claimed.value, *(v for v in find_operands(claim) if v.kind not in TIMES)))
     return frozenset(content_words(text)) - frozenset(content_words(claimed.cue)) - _PLAIN_WORDS
 
 
