@@ -13,6 +13,8 @@ from knowhalu.io.fitted_files import FITTED_FILES, HASHED_FILES, check_fitted_we
 from knowhalu.io.verifier_file import ExternalVerifier, read_external
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.requests import Probabilities
+from knowhalu.text.arithmetic import check_arithmetic
+from knowhalu.text.operations import blank_out
 from knowhalu.text.overlap import coverage, found_share, text_facts
 from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.values import Agreement, check_values, value_conflict
@@ -86,7 +88,11 @@ def judgment_features(
     joined = reading.joined or window
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
-    agreements = [c.agreement for c in check_values(claim, source)]
+    near = [*views, *(s.text for s in sentences(windows[best]))]
+    derived = check_arithmetic(claim, near)
+    rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
+    refuted = any(d.agreement is Agreement.DIFFERENT for d in derived)
+    agreements = [*(d.agreement for d in derived), *(c.agreement for c in check_values(rest, source))]
     return {
         "window_supported": logit(window.supported),
         "wide_supported": logit(max((p.supported for p in reading.wide), default=window.supported)),
@@ -99,7 +105,7 @@ def judgment_features(
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
         "values_equal": float(bool(agreements) and all(a is Agreement.EQUAL for a in agreements)),
-        "values_differ": value_conflict(claim, [*views, *(s.text for s in sentences(windows[best]))], part.question or ""),
+        "values_differ": 1.0 if refuted else value_conflict(rest, near, part.question or ""),
         "values_missing": float(None in agreements),
     }
 

@@ -85,11 +85,19 @@ def test_a_name_that_the_speaking_window_lacks_is_missing():
         ("It opened in 1902.", "The club opened in 1871.", "values_differ"),
         ("It has 1,240 members.", "The club has members.", "values_missing"),
         ("It has members.", "The club has 1240 members.", None),
+        ("The mill ran for 22 years.", "The mill ran from 1890 to 1912.", "values_equal"),
+        ("Membership of the club grew by 200.", "Membership of the club rose from 1,000 to 1,200.", "values_equal"),
     ],
 )
 def test_a_value_is_equal_different_or_missing(claim, source, expected):
     found = features(claim, source)
     assert [n for n in ("values_equal", "values_differ", "values_missing") if found[n]] == ([expected] if expected else [])
+
+
+def test_a_result_that_the_values_of_the_source_refute_differs_surely():
+    for source in ("The mill ran from 1890 to 1912.", "The mill on the Carn river ran from 1890 to 1912 and made paper."):
+        assert features("The mill ran for 12 years.", source)["values_differ"] == 1
+        assert features("The mill ran for 22 years.", source)["values_differ"] == 0
 
 
 def test_a_value_of_another_thing_differs_the_more_surely_the_nearer_its_sentence():
