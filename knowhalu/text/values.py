@@ -113,11 +113,11 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
 
 
 def value_conflict(claim: str, sentences: Sequence[str], question: str = "") -> float:
-    """Return how surely the sentences give another value for what a claim says, from 0 to 1.
+    """Return how surely the sentences give another value for what a claim says: 0 to 1, and twice that for a slip of scale.
 
     It is the share of the other words of claim and question in a sentence with another value, where no sentence with as many of
     them has the same value: a value that a farther sentence has may be that of another thing. Values that the question gives are
-    not compared.
+    not compared. The same digits at another scale, as "2.5 billion" for "2.5 million", are no result of a calculation.
     """
     worst = 0.0
     settled = find_values(question)
@@ -128,13 +128,22 @@ def value_conflict(claim: str, sentences: Sequence[str], question: str = "") -> 
         same, other = 0.0, 0.0
         for sentence in sentences:
             share = len(rest & set(content_words(sentence))) / max(1, len(rest))
-            agreements = {_agreement(value, v) for v in values_with_periods(sentence)}
-            if agreements & {Agreement.EQUAL, Agreement.OPEN}:
+            compared = {v: _agreement(value, v) for v in values_with_periods(sentence)}
+            if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
                 same = max(same, share)
-            elif Agreement.DIFFERENT in agreements:
-                other = max(other, share)
+            elif Agreement.DIFFERENT in compared.values():
+                slip = any(a is Agreement.DIFFERENT and _is_scale_slip(value, v) for v, a in compared.items())
+                other = max(other, share * (2 if slip else 1))
         worst = max(worst, other if other > same else 0.0)
     return worst
+
+
+def _is_scale_slip(claim: Value, source: Value) -> bool:
+    """Tell whether two values have the same digits at scales that are a thousand, a million or a billion apart."""
+    if claim.kind is ValueKind.DATE or not claim.nominal * source.nominal > 0:
+        return False
+    scale = abs(math.log10(claim.nominal / source.nominal))
+    return any(math.isclose(scale, power, abs_tol=1e-6) for power in (3, 6, 9))
 
 
 def align_values(claim: str, source: str) -> str:

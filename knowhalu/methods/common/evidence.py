@@ -154,9 +154,14 @@ def _window(
         return None
     first, last, shared = _densest_run(parts, wanted, near, limit) or (min(near), min(near), 0)
     first, last = _extend_run(parts, first, last, limit)
-    body = " ".join(p.text for p in parts[first : last + 1])
+    body = " ".join(_ended(p.text) for p in parts[first : last + 1])
     body = f"{title}: {body}" if title and title.lower() not in body.lower() else body
     return Window(source, body, shared, sum(p.size for p in parts[first : last + 1]))
+
+
+def _ended(text: str) -> str:
+    """End a table row, list item or heading like a sentence, so that it is not read as one with the next."""
+    return text if text.rstrip("\"'”’)] ").endswith((".", "!", "?", ":", ";", ",", "…")) else f"{text}."  # noqa: RUF001
 
 
 def _densest_run(

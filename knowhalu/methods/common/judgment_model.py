@@ -110,6 +110,15 @@ def judgment_features(
     }
 
 
+def denied_features(features: Mapping[str, float]) -> dict[str, float]:
+    """Return the features of the denial of a statement from those of the statement, read as denied.
+
+    A value that the sources confirm contradicts the denial, as far as they have the statement's other words too.
+    """
+    equal, differ = features["values_equal"] * features["coverage"], features["values_differ"]
+    return {**features, "values_equal": float(differ >= MIN_RELEVANT_SHARE), "values_differ": equal, "values_missing": 0.0}
+
+
 MAX_FITTED_SEGMENTS = 4
 """Segments of the longest texts that the slack was fitted on; longer texts get no more slack, so that one error still shows."""
 

@@ -19,7 +19,7 @@ from knowhalu.methods.common.evidence import (
     source_windows,
     subject_names,
 )
-from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, judgment_features, speaking_window
+from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, denied_features, judgment_features, speaking_window
 from knowhalu.methods.common.verdict import missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
@@ -141,13 +141,12 @@ class KnowHaluEncoder:
         wide = [in_form(w.text, form) for w in source_windows(part, steps, MAX_WIDE_WORDS)]
         stated, affirmed = _as_statement(part)
         reading = yield from _read(stated, windows, wide, read)
-        if affirmed:
-            part = stated
-        else:
-            reading = reading.denied()
+        reading = reading if affirmed else reading.denied()
         source = " ".join((*windows, *(r.view for r in read)))
-        names = subject_names(part, source)
-        features = judgment_features(part, windows, reading, [r.view for r in read], names)
+        names = subject_names(stated, source)
+        features = judgment_features(stated, windows, reading, [r.view for r in read], names)
+        features = features if affirmed else denied_features(features)
+        part = stated if affirmed else part
         features["on_topic"] = _on_topic(part, source)
         p = self.model.weights(task, form).probability(features, of)
         (label, confidence), kind = decide_label(p, features, given=bool(part.knowledge or part.documents)), None
