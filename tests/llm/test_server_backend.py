@@ -116,8 +116,8 @@ def test_a_model_without_a_chat_template_gets_plain_completions():
     with running(FakeServer(template=False)) as fake:
         reply = ask(fake, changed(FREE, system="Be kind.", prefill="It "), FREE)[0]
         assert reply.text
-        last = [r for r in fake.requests if r.path == "/v1/completions"][0]
-        assert last.body["prompt"] == "Be kind.\n\nTell me something of the sea.\nIt "
+        prompts = {r.body["prompt"] for r in fake.requests if r.path == "/v1/completions"}
+        assert "Be kind.\n\nTell me something of the sea.\nIt " in prompts
     with running(FakeServer(template=False)) as fake:
         (error,) = ask(fake, FREE, style="chat")
         assert "chat template" in error.reason
