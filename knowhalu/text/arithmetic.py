@@ -26,7 +26,7 @@ from knowhalu.text.operations import (
 from knowhalu.text.overlap import text_facts
 from knowhalu.text.sentences import content_words
 from knowhalu.text.value_spans import TWELVE_HOURS
-from knowhalu.text.values import Agreement, Value, ValueKind, check_values, compare_values
+from knowhalu.text.values import Agreement, Value, ValueKind, check_values, compare_values, same_unit
 
 MIN_SHARE, MIN_SURE_SHARE = 0.35, 0.6
 """Minimum shares of the claim's words in the sentences of two values: to confirm a result, and to call it wrong."""
@@ -146,8 +146,8 @@ def _calculate(claimed: Claimed, topic: frozenset[str], one: _Operand, other: _O
     if order is None:
         return None
     first, second, ordered = order
-    values, named = (first, second), topic | {claimed.value.unit} - {""}
-    if first.kind is ValueKind.COUNT and not ordered and not {first.unit, second.unit} & named:
+    values, named = (first, second), topic | set(claimed.value.unit.split())
+    if first.kind is ValueKind.COUNT and not ordered and not {*first.unit.split(), *second.unit.split()} & named:
         return None  # numbers of other things
     if claimed.operation is Operation.SUM:
         bounds = (first.low + second.low, first.nominal + second.nominal, first.high + second.high)
@@ -192,7 +192,7 @@ def _completed_years(first: float, last: float) -> int:
 def _fits(claimed: Claimed, one: _Operand, other: _Operand, topic: frozenset[str]) -> bool:
     """Tell whether two values are of one kind and unit, and of one that the claim calculates with."""
     a, b, value = one.value, other.value, claimed.value
-    if _measure(a) != _measure(b) or (a.unit != b.unit and one.sentence != other.sentence):
+    if _measure(a) != _measure(b) or (one.sentence != other.sentence and not _alike(a, b)):
         return False
     date, units = a.kind is ValueKind.DATE and a.unit == "", {a.unit, b.unit}
     match claimed.operation:
@@ -207,9 +207,14 @@ def _fits(claimed: Claimed, one: _Operand, other: _Operand, topic: frozenset[str
             return False
         case Operation.RATIO | Operation.CHANGE:
             return min(a.low, b.low) > 0
-    points = claimed.operation is Operation.DIFFERENCE and value.kind is ValueKind.COUNT and value.unit == "point"
-    same = a.kind is value.kind and value.unit in units
+    points = claimed.operation is Operation.DIFFERENCE and value.kind is ValueKind.COUNT and "point" in value.unit.split()
+    same = a.kind is value.kind and (_alike(value, a) or _alike(value, b))
     return same or (points and a.kind is ValueKind.SHARE)
+
+
+def _alike(a: Value, b: Value) -> bool:
+    """Tell whether two values of one kind have the same unit, or count what both name."""
+    return a.unit == b.unit or (a.kind is ValueKind.COUNT and bool(a.unit and b.unit) and same_unit(a, b))
 
 
 def _is_birth(operand: _Operand) -> bool:

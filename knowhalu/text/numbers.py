@@ -166,8 +166,10 @@ def _words(text: str) -> Iterator[Number]:
     for o in find_number_words(tokens, "en", 0.0):
         start, end, value = tokens[o.start].start, tokens[o.end - 1].end, float(o.value)
         low = text[start:end].lower()
-        if low in SCALES or low in ("seconds", "point") or (low == "second" and not _is_rank(text[:start])):
+        if low in SCALES or low in ("seconds", "point", "ones") or (low == "second" and not _is_rank(text[:start])):
             continue  # a unit, or the scale of a number in digits
+        if low == "one" and _is_pronoun(text[:start], text[end:]):
+            continue
         end, value = _with_fraction(text, end, value)
         if dozen := _DOZEN.match(text, end):
             end, value = dozen.end(), 12 * value
@@ -179,6 +181,15 @@ def _words(text: str) -> Iterator[Number]:
             rounded=value >= 1e4,
             ordinal=bool(o.is_ordinal),
         )
+
+
+_ONE_AFTER = re.compile(r"\b(?:no|any|some|every|each|this|that|which|another|the (?:first|only|last|same))[\s-]$", re.IGNORECASE)
+_ONE_BEFORE = re.compile(r"\s?(?:[.,;:!?)’']|$|(?:who|whom|which|that|another|to|can|could|should|must|may)\b)", re.IGNORECASE)  # noqa: RUF001
+
+
+def _is_pronoun(before: str, after: str) -> bool:
+    """Tell "no one", "one another" and "a new one" from a number."""
+    return bool(before.strip() and (_ONE_AFTER.search(before) or _ONE_BEFORE.match(after)))
 
 
 def _is_rank(before: str) -> bool:

@@ -6,7 +6,7 @@ days.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -42,8 +42,9 @@ class ValueKind(StrEnum):
 class Value(NamedTuple):
     """A value with its place: `low` to `high` in base units (days for dates), and `nominal`, the number as written.
 
-    `unit` is a dimension, a currency or the stem of the counted noun; `ambiguous` marks a number that may also be a year. `ends`
-    are the end of the first and the beginning of the last value of a period or range.
+    `unit` is a dimension, a currency or the stems of the words that say what is counted;
+    `ambiguous` marks a number that may also be a year. `ends` are the end of the first and the beginning of the last value of a
+    period or range.
     """
 
     start: int
@@ -260,8 +261,20 @@ def _measure(text: str, number: Number) -> _Measure:
         return _Measure(ValueKind.MEASURE, year.dimension, number.start, number.end, year.factor)
     if _FIELD.search(before):
         return _Measure(ValueKind.COUNT, "", number.start, number.end)  # "Goals: 77" counts what its name says
-    nouns = (n for m in following if not re.search(r"[.,;:()]", text[number.end : m.start()]) for n in content_words(m.group()))
-    return _Measure(ValueKind.COUNT, next(nouns, ""), number.start, number.end)
+    return _Measure(ValueKind.COUNT, _counted(text, number.end, following), number.start, number.end)
+
+
+def _counted(text: str, end: int, following: Sequence[re.Match[str]]) -> str:
+    """Return the stems of the words up to the next break or number that say what is counted: "worn expansion joints"."""
+    stems: list[str] = []
+    for m in following:
+        if re.search(r"[.,;:()\d]", text[end : m.start()]) or find_numbers(m.group()):
+            break
+        found = content_words(m.group())
+        if stems and not found:
+            break
+        stems += found
+    return " ".join(stems)
 
 
 def _currency_before(before: str) -> tuple[str, int] | None:

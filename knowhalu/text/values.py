@@ -13,7 +13,17 @@ from typing import NamedTuple
 from knowhalu.text.sentences import content_words
 from knowhalu.text.value_spans import Value, ValueKind, find_values, values_with_periods
 
-__all__ = ["Agreement", "Value", "ValueCheck", "ValueKind", "align_values", "check_values", "compare_values", "find_values"]
+__all__ = [
+    "Agreement",
+    "Value",
+    "ValueCheck",
+    "ValueKind",
+    "align_values",
+    "check_values",
+    "compare_values",
+    "find_values",
+    "same_unit",
+]
 
 
 class Agreement(StrEnum):
@@ -29,7 +39,10 @@ class Agreement(StrEnum):
 
 def compare_values(claim: Value, source: Value) -> Agreement | None:
     """Compare a claim's value with a source's; None where they measure different things."""
-    if claim.kind is not source.kind or not _same_unit(claim, source):
+    if claim.kind is source.kind is ValueKind.COUNT and not same_unit(claim, source):
+        # "180 gardens" and "180 families" may be two words for one thing
+        return Agreement.OPEN if claim.nominal == source.nominal else None
+    if claim.kind is not source.kind or not same_unit(claim, source):
         # "90" answers "how tall" as well as "90 metres" does
         bare = (
             claim.kind is ValueKind.COUNT
@@ -173,8 +186,11 @@ _OPENING = re.compile(r"\b(?:(?:in|on|at|from|between) )?(?:the )?$|\b(?:in|on|f
 """Words before a date or rank that belong to its form."""
 
 
-def _same_unit(claim: Value, source: Value) -> bool:
-    if claim.kind in (ValueKind.COUNT, ValueKind.ORDINAL):
+def same_unit(claim: Value, source: Value) -> bool:
+    """Tell whether two values of one kind measure or count the same; a count may leave out its noun."""
+    if claim.kind is ValueKind.COUNT:
+        return not claim.unit or not source.unit or not set(claim.unit.split()).isdisjoint(source.unit.split())
+    if claim.kind is ValueKind.ORDINAL:
         return not claim.unit or not source.unit or claim.unit == source.unit
     # another currency is another amount
     return claim.kind in (ValueKind.MONEY, ValueKind.TIME) or claim.unit == source.unit

@@ -24,13 +24,13 @@ from knowhalu.methods.common.verdict import missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan, ask
+from knowhalu.text.entities import find_names
 from knowhalu.text.language import is_foreign
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, general_query, is_checkable
 from knowhalu.text.sentences import sentences
 from knowhalu.text.statements import read_yes_no
 from knowhalu.text.values import align_values
-from knowhalu.text.wordlists import NAME_PATTERN
 from knowhalu.types import (
     Extraction,
     HallucinationKind,
@@ -272,7 +272,7 @@ def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
 
 def _names(text: str) -> list[str]:
     """List the names of a text, longest first, each once."""
-    found = dict.fromkeys(m.group() for m in NAME_PATTERN.finditer(text) if text_facts(m.group()).content)
+    found = dict.fromkeys(n.text for n in find_names(text) if n.type != "nationality")
     return sorted(found, key=lambda n: -len(n.split()))
 
 

@@ -176,7 +176,8 @@ def _value_words(text: str, value: Value) -> str:
     start, end = value.start - value.modifier, value.end
     if value.kind is ValueKind.COUNT and value.unit:
         following = list(re.finditer(r"[^\W\d_][\w-]*", text[end : end + MAX_NAMED]))[:3]
-        end += next((m.end() for m in following if value.unit in content_words(m.group())), 0)
+        stems = set(value.unit.split())
+        end += max((m.end() for m in following if stems & set(content_words(m.group()))), default=0)
     return " ".join(sanitize(text[start:end]).split())
 
 
