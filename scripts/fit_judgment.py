@@ -21,7 +21,7 @@ from knowhalu.evaluation.curves import reliability_bins
 from knowhalu.io.fitted_files import fitted_folder
 from knowhalu.io.verifier_file import read_external
 from knowhalu.methods.common.judgment_model import JudgmentModel, logit, plain_judgment
-from knowhalu.methods.knowhalu.encoder import decide_label
+from knowhalu.methods.knowhalu.decision import decide_label
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.profiles import load_settings
 from knowhalu.requests import EntailmentPair

@@ -230,6 +230,8 @@ def _order(claimed: Claimed, one: _Operand, other: _Operand) -> tuple[Value, Val
         apart = one.sentence != other.sentence  # words that both sentences have do not tell the two values apart
         common = frozenset(content_words(text) if apart else ()) & frozenset(content_words(other.text))
         sides = Sides(claimed.sides.first - common, claimed.sides.second - common)
+        years = Sides(*(frozenset(w for w in side if w.isdigit()) for side in sides))
+        sides = years if all(years) else sides  # "more in 2020 than in 2019": all else belongs to both
         owners = (_owner(one, sides), _owner(other, sides))
         return (b, a, True) if owners == (0, 1) else (a, b, True) if owners == (1, 0) else None
     first, second = sorted((a, b), key=lambda v: v.nominal)

@@ -1,14 +1,14 @@
 """The encoder as reasoner: the small verifier, text rules and a calibrated model answer KnowHalu's requests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.common.evidence import (
-    MAX_SENTENCES_READ,
     MAX_WIDE_WORDS,
-    META_CONTEXT,
+    MAX_WINDOW_WORDS,
     ReadSentence,
     in_form,
     joined_sentences,
@@ -21,14 +21,13 @@ from knowhalu.methods.common.evidence import (
 )
 from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, denied_features, judgment_features, speaking_window
 from knowhalu.methods.common.verdict import missing_evidence_reason
+from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misses_question, topic_share, unsupported_relation
+from knowhalu.methods.knowhalu.hops import next_clause, next_hop
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
-from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan, ask
-from knowhalu.text.entities import find_names
+from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.language import is_foreign
-from knowhalu.text.overlap import coverage, text_facts
-from knowhalu.text.questions import AnswerType, general_query, is_checkable
-from knowhalu.text.sentences import sentences
+from knowhalu.text.questions import AnswerType, is_checkable
 from knowhalu.text.statements import read_yes_no
 from knowhalu.text.values import align_values
 from knowhalu.types import (
@@ -51,41 +50,8 @@ LANGUAGE_NOTE = "the {} not in English, and the verifier reads English only"
 NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
-MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
-"""Minimum shares of a question's (or a claim's) words and names that sources must have to be on its topic.
-
-On training rows the first makes 80 % of the claims inconclusive that are paired with evidence of another claim, and 11 % of the
-supported claims of FEVER, 8 % of those of Fool Me Twice.
-"""
-
-
 RULE_CHECKED_TYPES = frozenset({AnswerType.TIME, AnswerType.NUMBER, AnswerType.YES_NO})
 """Types of questions for which rules decide whether an answer has what is asked for."""
-
-
-class LabelProbability(NamedTuple):
-    """A label and the probability that it is right."""
-
-    label: Label
-    confidence: float
-
-
-def decide_label(supported: float, features: Mapping[str, float], *, given: bool = False) -> LabelProbability:
-    """Turn P(supported) into a label; INCONCLUSIVE where retrieved sources are off topic and do not contradict.
-
-    What sources that were `given` do not speak of is not supported by them.
-    """
-    if supported >= 0.5:
-        return LabelProbability(Label.CORRECT, supported)
-    if not given and features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0:
-        return LabelProbability(Label.INCONCLUSIVE, 1 - features["on_topic"])
-    return LabelProbability(Label.INCORRECT, 1 - supported)
-
-
-def unsupported_relation(features: Mapping[str, float]) -> Relation:
-    """Return whether sources that do not support a statement contradict it, or are neutral."""
-    contradicts = features.get("window_contradicted", 0.0) > 0 or features.get("sentence_contradicted", 0.0) > 0
-    return Relation.CONTRADICTION if contradicts else Relation.NEUTRAL
 
 
 class KnowHaluEncoder:
@@ -116,7 +82,7 @@ class KnowHaluEncoder:
     def next_query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[str, Query] | None]:
         """Return the next thought and one-hop query, or None when there is nothing left to ask."""
         yield from ()
-        return _next_hop(part, steps) if part.question else _next_clause(part, steps)
+        return next_hop(part, steps) if part.question else next_clause(part, steps)
 
     def distill(
         self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
@@ -130,44 +96,38 @@ class KnowHaluEncoder:
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        task, windows = _task(part), [in_form(w.text, form) for w in source_windows(part, steps)]
-        read = read_sentences_of(steps, form)
-        if (foreign := is_foreign(part.response)) or any(map(is_foreign, windows[:1])):
-            note = LANGUAGE_NOTE.format("text is" if foreign else "sources are")
-            return _inconclusive(form, steps, note, InconclusiveReason.LANGUAGE)
-        if not windows or not read:
-            why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
-            return _inconclusive(form, steps, why, missing_evidence_reason(steps))
-        wide = [in_form(w.text, form) for w in source_windows(part, steps, MAX_WIDE_WORDS)]
+        evidence = _evidence(part, steps, form)
+        if (unread := _left_open(part, steps, form, evidence)) is not None:
+            return unread
         stated, affirmed = _as_statement(part)
-        reading = yield from _read(stated, windows, wide, read)
+        reading = yield from _read(stated, evidence)
         reading = reading if affirmed else reading.denied()
-        source = " ".join((*windows, *(r.view for r in read)))
-        names = subject_names(stated, source)
-        features = judgment_features(stated, windows, reading, [r.view for r in read], names)
+        names = subject_names(stated, evidence.source)
+        features = judgment_features(stated, evidence.windows, reading, [r.view for r in evidence.read], names)
         features = features if affirmed else denied_features(features)
         part = stated if affirmed else part
-        features["on_topic"] = _on_topic(part, source)
-        p = self.model.weights(task, form).probability(features, of)
-        (label, confidence), kind = decide_label(p, features, given=bool(part.knowledge or part.documents)), None
-        best = speaking_window(reading, windows, names)
-        window = reading.windows[best]
-        off_topic = label is not Label.CORRECT and features["on_topic"] < MIN_ON_TOPIC and features["window_contradicted"] < 0
-        together = max(r.supported for r in (window, *reading.wide, *([reading.joined] if reading.joined else [])))
-        told = missing_topic_reason(part, source) if off_topic else judgment_reason(part, steps, label, together, source)
-        rationale = told if self.model.fitted else f"{told}; {UNFITTED_NOTE}"
-        if label is Label.INCORRECT and part.question and _misses_question(window, reading.plain[best], features):
-            kind, rationale = HallucinationKind.OFF_TARGET, off_target_reason(part, steps)
-        wrong = label is Label.INCORRECT and kind is None
+        features["on_topic"] = topic_share(part, evidence.source)
+        p = self.model.weights(_task(part), form).probability(features, of)
+        label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
+        best = speaking_window(reading, evidence.windows, names)
+        window, plain = reading.windows[best], reading.plain[best]
+        off_target = label is Label.INCORRECT and bool(part.question) and misses_question(window, plain, features)
+        if off_target:
+            rationale = off_target_reason(part, steps)
+        elif label is not Label.CORRECT and is_off_topic(features):
+            rationale = missing_topic_reason(part, evidence.source)
+        else:
+            together = max(r.supported for r in (window, *reading.wide, *([reading.joined] if reading.joined else [])))
+            rationale = judgment_reason(part, steps, label, together, evidence.source)
         return Judgment(
             form=form,
             label=label,
             confidence=confidence,
             p_supported=p,
-            rationale=rationale,
-            kind=kind,
+            rationale=rationale if self.model.fitted else f"{rationale}; {UNFITTED_NOTE}",
+            kind=HallucinationKind.OFF_TARGET if off_target else None,
             inconclusive_reason=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
-            relation=unsupported_relation(features) if wrong else None,
+            relation=unsupported_relation(features) if label is Label.INCORRECT and not off_target else None,
             steps=tuple(steps),
             features=features,
         )
@@ -187,22 +147,53 @@ def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, re
     )
 
 
-def _read(part: Sample, windows: Sequence[str], wide: Sequence[str], read: Sequence[ReadSentence]) -> Conversation[Reading]:
+class Evidence(NamedTuple):
+    """What a claim is judged by: narrow and wide windows of its sources, and the sentences that were quoted from them."""
+
+    windows: list[str]
+    wide: list[str]
+    read: list[ReadSentence]
+
+    @property
+    def source(self) -> str:
+        """Return all texts that were read."""
+        return " ".join((*self.windows, *(r.view for r in self.read)))
+
+
+def _evidence(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Evidence:
+    windows, wide = (
+        [in_form(w.text, form) for w in source_windows(part, steps, limit)] for limit in (MAX_WINDOW_WORDS, MAX_WIDE_WORDS)
+    )
+    return Evidence(windows, wide, read_sentences_of(steps, form))
+
+
+def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: Evidence) -> Judgment | None:
+    """Return the judgment of a claim that cannot be read: in another language, or without evidence."""
+    if (foreign := is_foreign(part.response)) or any(map(is_foreign, evidence.windows[:1])):
+        note = LANGUAGE_NOTE.format("text is" if foreign else "sources are")
+        return _inconclusive(form, steps, note, InconclusiveReason.LANGUAGE)
+    if evidence.windows and evidence.read:
+        return None
+    why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
+    return _inconclusive(form, steps, why, missing_evidence_reason(steps))
+
+
+def _read(part: Sample, evidence: Evidence) -> Conversation[Reading]:
     """Ask the verifier about the windows, with question or context and without, and about sentences of several sources."""
-    asked, claim, joined = reading_of(part), part.response, joined_sentences(part, read)
-    claims = [align_values(claim, w) for w in windows]
-    pairs = [EntailmentPair(w, c, asked) for w, c in zip(windows, claims, strict=True)]
-    pairs += [EntailmentPair(w, c) for w, c in zip(windows, claims, strict=True) if asked]
+    asked, claim, joined = reading_of(part), part.response, joined_sentences(part, evidence.read)
+    aligned = [(w, align_values(claim, w)) for w in evidence.windows]
+    pairs = [EntailmentPair(w, c, asked) for w, c in aligned]
+    pairs += [EntailmentPair(w, c) for w, c in aligned if asked]
+    pairs += [EntailmentPair(w, align_values(claim, w), asked) for w in evidence.wide]
     pairs += [EntailmentPair(joined, align_values(claim, joined), asked)] if joined else []
-    pairs += [EntailmentPair(w, align_values(claim, w), asked) for w in wide]
-    scores = yield from ask(Entail(tuple(pairs)))
-    count, wider = len(windows), scores[len(pairs) - len(wide) :]
+    scores = iter((yield from ask(Entail(tuple(pairs)))))
+    windows = tuple(islice(scores, len(aligned)))
     return Reading(
-        windows=tuple(scores[:count]),
-        plain=tuple(scores[count : 2 * count] if asked else scores[:count]),
-        joined=scores[len(pairs) - len(wide) - 1] if joined else None,
-        wide=tuple(wider),
-        sentences=tuple((r.scores, r.relevance) for r in read),
+        windows=windows,
+        plain=tuple(islice(scores, len(aligned))) if asked else windows,
+        wide=tuple(islice(scores, len(evidence.wide))),
+        joined=next(scores, None),
+        sentences=tuple((r.scores, r.relevance) for r in evidence.read),
     )
 
 
@@ -220,60 +211,6 @@ def _denied_quote(quote: Quote) -> Quote:
 
 def _task(sample: Sample) -> str:
     return "answer" if sample.question else "claim"
-
-
-def _misses_question(asked: Probabilities, plain: Probabilities, features: dict[str, float]) -> bool:
-    """Tell whether the sources support the statement with all of its details, but not as an answer to the question."""
-    missing = features["values_differ"] + features["values_missing"] + features["names_missing"]
-    covered = features["fresh_covered"] == 1 and missing == 0
-    return covered and plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
-
-
-def _on_topic(part: Sample, evidence: str) -> float:
-    """Return how far the evidence is on the topic: the mean of the shares of its words and of its names that are covered.
-
-    A text without names may be a paraphrase that shares few words with its source, so its words count more.
-    """
-    asked = part.question or part.response
-    names, share = text_facts(asked).names, coverage(asked, evidence)
-    if not names:
-        return min(1.0, share * MIN_ON_TOPIC / MIN_ON_TOPIC_NAMELESS)
-    return (share + len(names & set(text_facts(evidence).content)) / len(names)) / 2
-
-
-def _next_clause(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
-    """Query the claim, with the sentence that it refers back to."""
-    if steps:
-        return None
-    claim = f"{part.meta.get(META_CONTEXT, '')} {part.response}".strip()
-    return "Check the statement.", Query(specific=claim, general=general_query(part.response))
-
-
-def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
-    """Query the question itself, then what is still uncovered, by the names found on the way."""
-    question, answer = part.question or "", part.response
-    if not steps:
-        thought = f"Look for what the question asks, and whether it is {answer!r}."
-        return thought, Query(specific=f"{question} {answer}", general=question)
-    if part.knowledge and not part.documents and sum(len(sentences(k)) for k in part.knowledge) <= MAX_SENTENCES_READ:
-        return None  # all of it has been read
-    known = " ".join(q.text for s in steps for q in s.knowledge.quotes)
-    last = " ".join(q.text for q in steps[-1].knowledge.quotes)
-    asked = f"{question} {answer}"
-    missing = [w for w in text_facts(asked).content if w not in set(text_facts(known).content)]
-    used = f"{asked} {' '.join(s.query.general for s in steps[1:])}"
-    bridge = [n for n in _names(last) if n.lower() not in used.lower()]
-    if not missing or not bridge:
-        return None
-    named = ", ".join(bridge[:3])
-    thought = f"Nothing yet on {', '.join(dict.fromkeys(missing[:4]))}; go on with {named}, found in step {len(steps)}."
-    return thought, Query(specific=f"{question} ({named}) {answer}", general=f"{question} ({named})")
-
-
-def _names(text: str) -> list[str]:
-    """List the names of a text, longest first, each once."""
-    found = dict.fromkeys(n.text for n in find_names(text) if n.type != "nationality")
-    return sorted(found, key=lambda n: -len(n.split()))
 
 
 class EntailmentJudge:

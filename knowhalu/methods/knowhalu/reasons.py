@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from knowhalu.methods.common.attribution import MIN_DECISIVE_PROBABILITY, MIN_RELEVANCE
 from knowhalu.methods.common.sources import source_sentences
+from knowhalu.text.arithmetic import Derivation, check_arithmetic
 from knowhalu.text.entities import find_names
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, expected_answer_type
@@ -108,6 +109,7 @@ def _support(part: Sample, read: Sequence[ReadQuote], steps: Sequence[Step], tog
             for c in check_values(part.response, best.text)
             if c.source is not None and c.agreement is Agreement.EQUAL and c.value.text.lower() not in best.text.lower()
         ]
+        same += [f"its values give {d.explanation}" for d in _calculated(part, read, Agreement.EQUAL)]
         return "; ".join((f"supported by {_cited(best, steps)}", *same[:MAX_MISSING]))
     if together >= MIN_DECISIVE_PROBABILITY:
         return f"supported by several sentences together, of which the nearest is {_cited(read[0], steps)}"
@@ -117,6 +119,9 @@ def _support(part: Sample, read: Sequence[ReadQuote], steps: Sequence[Step], tog
 
 def _fault(part: Sample, read: Sequence[ReadQuote], steps: Sequence[Step], source: str) -> str:
     what = "answer" if part.question else "claim"
+    if refuted := _calculated(part, read, Agreement.DIFFERENT):
+        said = f"the {what} {_value_words(part.response, refuted[0].value)}"
+        return f"the values of the source give {refuted[0].explanation}, {said}: {_cited(read[0], steps)}"
     if (pair := conflicting_values(part, read)) is not None:
         claimed, given, quote = pair
         said = f"the source says {_value_words(quote.text, given)}, the {what} {_value_words(part.response, claimed)}"
@@ -133,6 +138,11 @@ def _fault(part: Sample, read: Sequence[ReadQuote], steps: Sequence[Step], sourc
         said = "denies what the {} says" if negated else "says what the {} denies"
         return f"the source {said.format(what)}: {_cited(worst, steps)}"
     return "; ".join((f"contradicted by {_cited(worst, steps)}", *missing))
+
+
+def _calculated(part: Sample, read: Sequence[ReadQuote], agreement: Agreement) -> list[Derivation]:
+    """Return the calculations in a claim that the values of the quotes confirm, or refute."""
+    return [d for d in check_arithmetic(part.response, [r.text for r in read]) if d.agreement is agreement]
 
 
 def _contradicting(read: Sequence[ReadQuote]) -> ReadQuote | None:
