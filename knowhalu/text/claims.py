@@ -6,8 +6,10 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from knowhalu.text.blocks import Unit, UnitKind, read_units
+from knowhalu.text.clauses import independent_clauses
 from knowhalu.text.courtesies import ASSENT, is_courtesy
 from knowhalu.text.questions import declines_to_answer
+from knowhalu.text.references import resolve_opening
 from knowhalu.text.sentences import content_words
 
 _PRONOUN = re.compile(
@@ -83,6 +85,8 @@ class NoClaim(StrEnum):
 class Claim(NamedTuple):
     """A unit of a text as a claim: `text` without its lead-in, `offsets` as in `Unit`, and the sentence that it refers back to.
 
+    A pronoun that opens it stands for the subject of the sentence before where that is certain; then it needs no context.
+
     `no_claim` says why there is nothing to check, None of a claim.
     """
 
@@ -102,13 +106,27 @@ def find_claims(text: str) -> list[Claim]:
     for unit, after in zip_longest(units, units[1:]):
         skipped = _lead_length(unit.text)
         stripped, offsets = unit.text[skipped:], unit.offsets[skipped:]
-        reason = _no_claim(unit, stripped) or _introduces(unit, after)
-        context = "" if reason else _context(unit, stripped, before)
-        start = offsets[0] if offsets else unit.start
-        claims.append(Claim(start, unit.end, stripped, offsets, unit.kind, context, reason))
-        if reason is None or reason is NoClaim.HEADING:
-            before = unit.text
+        if reason := _no_claim(unit, stripped) or _introduces(unit, after):
+            start = offsets[0] if offsets else unit.start
+            claims.append(Claim(start, unit.end, stripped, offsets, unit.kind, no_claim=reason))
+            before = unit.text if reason is NoClaim.HEADING else before
+            continue
+        for first, last in independent_clauses(stripped) if unit.kind is UnitKind.SENTENCE else [(0, len(stripped))]:
+            claim = _claim(unit, stripped[first:last], offsets[first:last], before)
+            claims.append(claim)
+            before = claim.text if last < len(stripped) or claim.text != stripped else unit.text
     return claims
+
+
+def _claim(unit: Unit, text: str, offsets: tuple[int, ...], before: str) -> Claim:
+    """Return a claim with its context; a pronoun that opens it becomes the subject that it certainly stands for."""
+    start, end, context = offsets[0], offsets[-1] + 1, _context(unit, text, before)
+    if context and context == before and (reference := resolve_opening(text, before)):
+        last = reference.length - 1
+        places = [offsets[min(i, last)] for i in range(len(reference.subject) - 1)] + [offsets[last]]
+        text, offsets = f"{reference.subject}{text[reference.length :]}", (*places, *offsets[reference.length :])
+        context = ""
+    return Claim(start, end, text, offsets, unit.kind, context)
 
 
 def _no_claim(unit: Unit, text: str) -> NoClaim | None:

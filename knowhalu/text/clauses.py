@@ -46,6 +46,7 @@ _APPOSITION = re.compile(r"^([^,;:()]+), ((?:an?|the) [^,;:()]+), ([^,].*)$", re
 _CONJUNCTION = re.compile(
     r"(?:;|,) (?:and |but |while |whereas )?|,? (?:and|but) (?!(?:also|then) )|,? (?:and|but) (?:also|then) "
 )
+_INDEPENDENT = re.compile(r"(?:;|,) (?:and |but |while |whereas )|; ")
 _SUBJECT = re.compile(r"(?:(?:the|this|these|those|its|his|her|their|a|an) (?:[\w'’-]+ ){0,4}?[\w'’-]+)", re.IGNORECASE)  # noqa: RUF001
 _PAST = frozenset(
     """
@@ -209,6 +210,24 @@ def _parse_clause(text: str) -> _ParsedClause | None:
     while end < len(bare) and (_NEGATIVE.search(bare[end]) or bare[end].endswith(("ed", "en")) or bare[end] in ("been", "born")):
         end += 1
     return _ParsedClause(subject, tuple(bare[at:end]), end < len(bare))
+
+
+def independent_clauses(sentence: str) -> list[tuple[int, int]]:
+    """Return the places of the clauses of a sentence that have a subject of their own; of the whole where it has only one."""
+    whole = [(0, len(sentence))]
+    if _UNSPLITTABLE.search(sentence) or len(sentence.split()) > MAX_SENTENCE_WORDS:
+        return whole
+    for joint in _INDEPENDENT.finditer(sentence):
+        left, right = sentence[: joint.start()], sentence[joint.end() :]
+        if find_subject(left) and find_subject(right):
+            return [(0, joint.start()), *((a + joint.end(), b + joint.end()) for a, b in independent_clauses(right))]
+    return whole
+
+
+def find_subject(sentence: str) -> str | None:
+    """Return the subject of a sentence: a name or a plain noun before its first verb; None where it is uncertain."""
+    parsed = _parse_clause(sentence)
+    return parsed.subject if parsed is not None and _is_noun(parsed.subject) else None
 
 
 def _may_be_verb(bare: list[str], at: int) -> bool:

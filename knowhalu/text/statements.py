@@ -1,6 +1,7 @@
 """A short answer to a yes-or-no question as the statement that it affirms or denies."""
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,6 +19,10 @@ _SHORT = re.compile(
 )
 
 
+_ASSENT = re.compile(r"\W*(?:(?P<yes>yes|yeah|yep|correct|indeed)|no|nope)\b\W*", re.IGNORECASE)
+_NEGATION = re.compile(r"n['’]t\b|\b(?:not|never)\b", re.IGNORECASE)  # noqa: RUF001
+
+
 class YesNo(NamedTuple):
     """The statement of a yes-or-no question, and whether the answer affirms it."""
 
@@ -29,15 +34,37 @@ class YesNo(NamedTuple):
 def read_yes_no(question: str, answer: str) -> YesNo | None:
     """Read "Yes.", "No, it did not." and the like as an answer; None for one that says more, or where nothing closed is asked.
 
-    The statement is the question without its auxiliary: "Did the mill close in 1911?" gives "The mill close in 1911.", which a
-    verifier understands as well as a correct sentence.
+    An answer in the words of the question, "No, the mill did not close in 1911.", is read as that statement or its denial. The
+    statement of a short one is the question without its auxiliary: "Did the mill close in 1911?" gives "The mill close in
+    1911.", which a verifier understands as well as a correct sentence.
     """
+    if expected_answer_type(question) is not AnswerType.YES_NO or not is_checkable(question):
+        return None
+    asked = _OPENING.match(question.strip().rsplit(". ", 1)[-1])
     found = _SHORT.match(answer)
-    if found is None or len(content_words(found["rest"] or "")) > 1 or not is_checkable(question):
+    if asked is None:
         return None
-    asked = question.strip().rsplit(". ", 1)[-1]
-    opening = _OPENING.match(asked)
-    if opening is None or expected_answer_type(question) is not AnswerType.YES_NO:
+    if found is None or len(content_words(found["rest"] or "")) > 1:
+        return _in_words_of_question(asked["rest"], answer)
+    rest = re.sub(r"\bnot\s", "", asked["rest"])  # "No" to "Did it not close?" denies that it closed
+    return YesNo(f"{_capitalized(rest)}.", found["yes"] is not None)
+
+
+def _in_words_of_question(asked: str, answer: str) -> YesNo | None:
+    """Read an answer that repeats all words of its question, and no others, as a statement or its denial."""
+    said = _ASSENT.match(answer)
+    statement = answer[said.end() :] if said else answer
+    own, others = (Counter(content_words(_NEGATION.sub(" ", text))) for text in (statement, asked))
+    more, fewer = list((own - others).elements()), list((others - own).elements())
+    inflected = len(more) == len(fewer) == 1 and more[0][0] == fewer[0][0]  # "did it sink" and "it sank"
+    if (more or fewer) and not inflected:
         return None
-    rest = re.sub(r"\bnot\s", "", opening["rest"])  # "No" to "Did it not close?" denies that it closed
-    return YesNo(f"{rest[0].upper()}{rest[1:]}.", found["yes"] is not None)
+    negations = len(_NEGATION.findall(statement))
+    affirmed = negations == 0
+    if negations > 1 or _NEGATION.search(asked) or (said and bool(said["yes"]) is not affirmed):
+        return None
+    return YesNo(_capitalized(" ".join(_NEGATION.sub(" ", statement).split())), affirmed)
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

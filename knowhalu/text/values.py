@@ -23,6 +23,7 @@ __all__ = [
     "compare_values",
     "find_values",
     "same_unit",
+    "topic_of_values",
 ]
 
 
@@ -134,10 +135,10 @@ def value_conflict(claim: str, sentences: Sequence[str], question: str = "") -> 
     """
     worst = 0.0
     settled = find_values(question)
+    rest = topic_of_values(claim, question)
     for value in find_values(claim):
         if any(compare_values(value, other) is Agreement.EQUAL for other in settled):
             continue
-        rest = set(content_words(f"{question} {claim[: value.start]} {claim[value.end :]}"))
         same, other = 0.0, 0.0
         for sentence in sentences:
             share = len(rest & set(content_words(sentence))) / max(1, len(rest))
@@ -149,6 +150,12 @@ def value_conflict(claim: str, sentences: Sequence[str], question: str = "") -> 
                 other = max(other, share * (2 if slip else 1))
         worst = max(worst, other if other > same else 0.0)
     return worst
+
+
+def topic_of_values(claim: str, question: str = "") -> frozenset[str]:
+    """Return the content words of claim and question without those of the claim's values: what the values are of."""
+    values = {word for value in find_values(claim) for word in content_words(value.text)}
+    return frozenset(content_words(f"{question} {claim}")) - values
 
 
 def _is_scale_slip(claim: Value, source: Value) -> bool:

@@ -79,7 +79,9 @@ def test_no_answer_to_a_checkable_question_is_off_target(kind):
     assert [(c.question, c.response) for c in asked if (e := extract_entity(c.question, c.response)).is_none or e.refusal] == []
 
 
-def test_a_pronoun_brings_the_sentence_before():
+def test_a_pronoun_names_its_subject_or_brings_the_sentence_before():
     for case in cases_of("a sentence that needs the one before"):
         first, second = find_claims(case.response)
-        assert second.context == first.text, case.response
+        own = case.response[second.start : second.end]
+        subject = second.text.removesuffix(own.split(" ", 2 if own.startswith("The ") else 1)[-1]).strip()
+        assert second.context == first.text or (second.text != own and subject.removesuffix("'s") in first.text), case.response

@@ -65,10 +65,27 @@ def test_a_polite_answer_holds_one_claim_in_its_place():
 
 
 def test_a_pronoun_brings_the_sentence_before_as_context():
-    first, second = find_claims("The mill was built by Tom Arden. He also drew the bridge.")
-    assert (first.context, second.context) == ("", "The mill was built by Tom Arden.")
+    first, second = find_claims("Tom Arden and Ruth Lane built the mill. They also drew the bridge.")
+    assert (first.context, second.context) == ("", "Tom Arden and Ruth Lane built the mill.")
 
 
 def test_a_list_item_brings_what_introduces_it():
     claims = find_claims("## Harbour ferry\nThe ferry runs:\n- on Mondays\n- on Fridays")
     assert [c.context for c in claims if c.no_claim is None] == ["Harbour ferry The ferry runs:"] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        (
+            "The clinic is led by Ada Lane, and the choir has 43 singers.",
+            ["The clinic is led by Ada Lane", "the choir has 43 singers."],
+        ),
+        ("The mill closed in 1911; the owner moved away.", ["The mill closed in 1911", "the owner moved away."]),
+        ("She sold bread, milk and cheese, and went home.", None),
+        ("Tom Arden said that the mill closed, and the town grew.", None),
+        ("If the mill closes, and the town shrinks, the school closes.", None),
+    ],
+)
+def test_clauses_with_subjects_of_their_own_are_claims_of_their_own(text, claims):
+    assert [c.text for c in find_claims(text)] == (claims or [text])

@@ -15,6 +15,11 @@ from knowhalu.text.statements import read_yes_no
         ("Didn't the ferry sink?", "Yes, it did!", ("The ferry sink.", True)),
         ("Did the ferry not sink?", "No.", ("The ferry sink.", False)),
         ("Does it float?", "That's right.", ("It float.", True)),
+        ("Did the ferry sink in 1911?", "No, the ferry did not sink in 1911.", ("The ferry did sink in 1911.", False)),
+        ("Did the ferry sink in 1911?", "The ferry didn't sink in 1911.", ("The ferry did sink in 1911.", False)),
+        ("Did the ferry sink in 1911?", "Yes, the ferry sank in 1911.", ("The ferry sank in 1911.", True)),
+        ("Does the ferry carry cars?", "The ferry carries cars.", ("The ferry carries cars.", True)),
+        ("Does the ferry carry cars?", "Yes, the ferry does not carry cars.", None),
     ],
 )
 def test_a_short_answer_affirms_or_denies_its_question(question, answer, expected):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,14 @@ def logit(p: float) -> float:
     return max(-MAX_LOGIT, min(MAX_LOGIT, math.log(p / (1 - p))))
 
 
+class SentenceScores(NamedTuple):
+    """What the verifier says of a claim by a single sentence, and the share of the claim's words that it has."""
+
+    text: str
+    scores: Probabilities
+    relevance: float
+
+
 class Reading(NamedTuple):
     """What the verifier says of a claim: by each window of a source, by sentences of several sources, and by single sentences.
 
@@ -39,8 +48,7 @@ class Reading(NamedTuple):
     windows: tuple[Probabilities, ...]
     plain: tuple[Probabilities, ...]
     joined: Probabilities | None
-    sentences: tuple[tuple[Probabilities, float], ...]
-    """Scores of each sentence, and its share of the claim's words."""
+    sentences: tuple["SentenceScores", ...]
     wide: tuple[Probabilities, ...] = ()
 
     def denied(self) -> "Reading":
@@ -76,19 +84,19 @@ MIN_RELEVANT_SHARE = 0.5
 """The share of a claim's words that a sentence must have for its contradiction to count."""
 
 
-def judgment_features(
-    part: Sample, windows: Sequence[str], reading: Reading, views: Sequence[str], names: frozenset[str]
-) -> dict[str, float]:
-    """Return the features of a claim on `names`; `windows` and `views` are the texts and the sentences that were read."""
+def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, names: frozenset[str]) -> dict[str, float]:
+    """Return the features of a claim on `names`; `windows` are the texts that were read."""
+    views = [s.text for s in reading.sentences]
     source = " ".join((*windows, *views))
     claim, best = part.response, speaking_window(reading, windows, names)
     window = reading.windows[best]
     wanted, given, here = text_facts(claim), text_facts(source), text_facts(windows[best])
-    relevant = [p.contradicted for p, share in reading.sentences if share >= MIN_RELEVANT_SHARE]
+    relevant = [s.scores.contradicted for s in reading.sentences if s.relevance >= MIN_RELEVANT_SHARE]
     joined = reading.joined or window
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
     near = [*views, *(s.text for s in sentences(windows[best]))]
+    claim = _ARGUMENT.sub("", claim)
     derived = check_arithmetic(claim, near)
     rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
     refuted = any(d.agreement is Agreement.DIFFERENT for d in derived)
@@ -98,7 +106,7 @@ def judgment_features(
         "wide_supported": logit(max((p.supported for p in reading.wide), default=window.supported)),
         "window_contradicted": logit(window.contradicted),
         "plain_supported": logit(reading.plain[best].supported),
-        "sentence_supported": logit(max((p.supported for p, _ in reading.sentences), default=0.0)),
+        "sentence_supported": logit(max(_speaking(reading.sentences, names), default=0.0)),
         "sentence_contradicted": logit(max(relevant, default=0.0)),
         "joined_supported": logit(max(joined.supported, window.supported)),
         "coverage": coverage(claim, source),
@@ -108,6 +116,16 @@ def judgment_features(
         "values_differ": 1.0 if refuted else value_conflict(rest, near, part.question or ""),
         "values_missing": float(None in agreements),
     }
+
+
+def _speaking(sentences: Sequence[SentenceScores], names: frozenset[str]) -> list[float]:
+    """Return P(supported) by the sentences with most of the names of a claim: what others say may hold for another thing."""
+    shares = [len(names & set(text_facts(s.text).content)) for s in sentences]
+    return [s.scores.supported for s, share in zip(sentences, shares, strict=True) if share == max(shares)]
+
+
+_ARGUMENT = re.compile(r"(?<=\w=)[^\s,()]+|(?<=\w = )[^\s,()]+")
+"""What a line of code sets is the writer's choice, not a fact."""
 
 
 def denied_features(features: Mapping[str, float]) -> dict[str, float]:

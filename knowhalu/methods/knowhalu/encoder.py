@@ -1,5 +1,6 @@
 """The encoder as reasoner: the small verifier, text rules and a calibrated model answer KnowHalu's requests."""
 
+import re
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,14 @@ from knowhalu.methods.common.evidence import (
     source_windows,
     subject_names,
 )
-from knowhalu.methods.common.judgment_model import JudgmentModel, Reading, denied_features, judgment_features, speaking_window
+from knowhalu.methods.common.judgment_model import (
+    JudgmentModel,
+    Reading,
+    SentenceScores,
+    denied_features,
+    judgment_features,
+    speaking_window,
+)
 from knowhalu.methods.common.verdict import missing_evidence_reason
 from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misses_question, topic_share, unsupported_relation
 from knowhalu.methods.knowhalu.hops import next_clause, next_hop
@@ -28,6 +36,7 @@ from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_rea
 from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.language import is_foreign
 from knowhalu.text.questions import AnswerType, is_checkable
+from knowhalu.text.sentences import word_count
 from knowhalu.text.statements import read_yes_no
 from knowhalu.text.values import align_values
 from knowhalu.types import (
@@ -50,6 +59,9 @@ LANGUAGE_NOTE = "the {} not in English, and the verifier reads English only"
 NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
+MIN_STATEMENT_WORDS = 5
+"""Words from which an answer to an open question is read without it."""
+_NEEDS_QUESTION = re.compile(r"\W*(?:because|so that|in order|to|by|with|for|that|which|when|if|due)\b", re.IGNORECASE)
 RULE_CHECKED_TYPES = frozenset({AnswerType.TIME, AnswerType.NUMBER, AnswerType.YES_NO})
 """Types of questions for which rules decide whether an answer has what is asked for."""
 
@@ -99,15 +111,15 @@ class KnowHaluEncoder:
         evidence = _evidence(part, steps, form)
         if (unread := _left_open(part, steps, form, evidence)) is not None:
             return unread
-        stated, affirmed = _as_statement(part)
+        (stated, affirmed), task = _as_statement(part), _task(part)
         reading = yield from _read(stated, evidence)
         reading = reading if affirmed else reading.denied()
         names = subject_names(stated, evidence.source)
-        features = judgment_features(stated, evidence.windows, reading, [r.view for r in evidence.read], names)
+        features = judgment_features(stated, evidence.windows, reading, names)
         features = features if affirmed else denied_features(features)
         part = stated if affirmed else part
         features["on_topic"] = topic_share(part, evidence.source)
-        p = self.model.weights(_task(part), form).probability(features, of)
+        p = self.model.weights(task, form).probability(features, of)
         label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
         best = speaking_window(reading, evidence.windows, names)
         window, plain = reading.windows[best], reading.plain[best]
@@ -193,16 +205,21 @@ def _read(part: Sample, evidence: Evidence) -> Conversation[Reading]:
         plain=tuple(islice(scores, len(aligned))) if asked else windows,
         wide=tuple(islice(scores, len(evidence.wide))),
         joined=next(scores, None),
-        sentences=tuple((r.scores, r.relevance) for r in evidence.read),
+        sentences=tuple(SentenceScores(r.view, r.scores, r.relevance) for r in evidence.read),
     )
 
 
 def _as_statement(part: Sample) -> tuple[Sample, bool]:
-    """Return a short yes or no as the statement of its question, and whether it is affirmed; else the part itself."""
-    found = read_yes_no(part.question, part.response) if part.question else None
-    if found is None:
+    """Return an answer as a statement of its own, and whether it is affirmed; the part itself where it needs its question."""
+    if part.question is None:
         return part, True
-    return part.model_copy(update={"response": found.statement, "question": None}), found.affirmed
+    found = read_yes_no(part.question, part.response)
+    if found is not None:
+        return part.model_copy(update={"response": found.statement, "question": None}), found.affirmed
+    stands_alone = word_count(part.response) >= MIN_STATEMENT_WORDS and not _NEEDS_QUESTION.match(part.response)
+    if stands_alone and not is_checkable(part.question):
+        return part.model_copy(update={"question": None}), True
+    return part, True
 
 
 def _denied_quote(quote: Quote) -> Quote:

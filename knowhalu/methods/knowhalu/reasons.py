@@ -14,7 +14,7 @@ from knowhalu.text.entities import find_names
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, expected_answer_type
 from knowhalu.text.sentences import content_words, sanitize, word_count
-from knowhalu.text.values import Agreement, Value, ValueKind, check_values, compare_values, find_values
+from knowhalu.text.values import Agreement, Value, ValueKind, check_values, compare_values, find_values, topic_of_values
 from knowhalu.types import Label, Sample, Step
 
 MAX_QUOTED, MAX_NAMED = 160, 60
@@ -159,10 +159,10 @@ def conflicting_values(part: Sample, read: Sequence[ReadQuote]) -> tuple[Value, 
     same value settles it.
     """
     claim, settled = part.response, {v for v in find_values(part.question or "") if v.text in part.response}
+    rest = topic_of_values(claim, part.question or "")
     for value in find_values(claim):
         if any(compare_values(value, other) is Agreement.EQUAL for other in settled):
             continue
-        rest = set(content_words(f"{part.question or ''} {claim[: value.start]} {claim[value.end :]}"))
         best: tuple[float, bool, float, Value | None, ReadQuote] | None = None
         for quote in read:
             shares = len(rest & set(content_words(quote.context))) / len(rest) if rest else quote.share

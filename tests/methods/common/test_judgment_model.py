@@ -17,6 +17,7 @@ from knowhalu.methods.common.judgment_model import (
     FeatureWeights,
     JudgmentModel,
     Reading,
+    SentenceScores,
     judgment_features,
     logit,
     speaking_window,
@@ -24,6 +25,7 @@ from knowhalu.methods.common.judgment_model import (
 from knowhalu.requests import Probabilities
 from knowhalu.types import KnowledgeForm, Sample
 
+UNREAD = Probabilities(0.0, 0.0, 1.0)
 EVEN, YES, NO = Probabilities(0.4, 0.3, 0.3), Probabilities(0.9, 0.06, 0.04), Probabilities(0.06, 0.9, 0.04)
 NOBODY: frozenset[str] = frozenset()
 
@@ -31,8 +33,9 @@ NOBODY: frozenset[str] = frozenset()
 def features(claim, *windows, question=None, names=NOBODY, scores=None, plain=None, joined=None, sentences=()):
     """Return the features of a claim with one sentence for each window; probabilities that are not given are even."""
     scores = scores or (EVEN,) * len(windows)
-    reading = Reading(windows=scores, plain=plain or scores, joined=joined, sentences=sentences)
-    return judgment_features(Sample(response=claim, question=question), windows, reading, windows, names)
+    sentences = sentences or [(w, UNREAD, 0.0) for w in windows]
+    reading = Reading(scores, plain or scores, joined, tuple(SentenceScores(*s) for s in sentences))
+    return judgment_features(Sample(response=claim, question=question), windows, reading, names)
 
 
 def test_every_feature_but_that_of_the_topic_is_computed():
@@ -53,11 +56,21 @@ def test_scores_with_the_question_and_without_it_are_kept_apart():
     assert (found["window_supported"], found["plain_supported"]) == (logit(EVEN.supported), logit(YES.supported))
 
 
+def test_a_sentence_on_another_name_supports_nothing():
+    read = (("Ada Lane leads Kestrel Foods.", NO, 0.5), ("Tom Arden leads Norvik.", YES, 0.5))
+    found = features("Tom Arden leads Kestrel Foods.", "A source.", names=frozenset({"kestrel", "food"}), sentences=read)
+    assert found["sentence_supported"] == logit(NO.supported)
+
+
+def test_what_a_line_of_code_sets_is_no_fact_that_may_be_missing():
+    assert features("connect(wait_ms=30)", "connect takes wait_ms.")["values_missing"] == 0
+
+
 def test_only_sentences_with_half_of_the_words_may_contradict_and_any_may_support():
-    far, near = (NO, 0.4), (YES, 0.2)
+    far, near = ("Far.", NO, 0.4), ("Near.", YES, 0.2)
     found = features("A claim.", "A source.", sentences=(far, near))
     assert found["sentence_contradicted"] == logit(0.0) and found["sentence_supported"] == logit(YES.supported)
-    assert features("A claim.", "A source.", sentences=((NO, 0.6),))["sentence_contradicted"] == logit(NO.contradicted)
+    assert features("A claim.", "A source.", sentences=(("Near.", NO, 0.6),))["sentence_contradicted"] == logit(NO.contradicted)
 
 
 def test_sentences_of_several_sources_support_at_least_as_much_as_the_window():
@@ -112,9 +125,8 @@ def test_more_support_never_lowers_a_supporting_feature_nor_raises_an_opposing_o
     found = []
     for p in shares:
         scores = Probabilities(p, 1 - p, 0.0)
-        found.append(
-            features("It has 12 rooms.", "It has 12 rooms.", scores=(scores,), joined=scores, sentences=((scores, 1.0),))
-        )
+        read = (("It has 12 rooms.", scores, 1.0),)
+        found.append(features("It has 12 rooms.", "It has 12 rooms.", scores=(scores,), joined=scores, sentences=read))
     for less, more in pairwise(found):
         assert all(more[n] >= less[n] for n in SUPPORTING) and all(more[n] <= less[n] for n in OPPOSING)
 
@@ -124,8 +136,7 @@ def test_features_are_finite_for_any_text(claim, source, question):
     found = judgment_features(
         Sample.model_construct(response=claim, question=question),
         (source,),
-        Reading((EVEN,), (EVEN,), None, ()),
-        (source,),
+        Reading((EVEN,), (EVEN,), None, (SentenceScores(source, EVEN, 1.0),)),
         NOBODY,
     )
     assert all(-10 <= v <= 10 for v in found.values())

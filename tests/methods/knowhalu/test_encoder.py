@@ -216,17 +216,27 @@ def test_an_answer_that_misses_the_question_is_off_target_without_any_source(tmp
 
 
 def test_a_claim_that_refers_back_is_searched_and_read_with_the_sentence_before(reasoner):
-    sample = Sample(id="1", response="Mara Quill drew the tower. She died in 1902.", documents="Mara Quill died in 1902.")
+    sample = Sample(id="1", response="The twins drew the tower. They died in 1902.", documents="Mara Quill died in 1902.")
     page = Passage(id="a", text="Mara Quill died in 1902.", end=24)
     verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES, lambda q: [page])
-    assert [s.text for s in verdict.segments] == ["Mara Quill drew the tower.", "She died in 1902."]
+    assert [s.text for s in verdict.segments] == ["The twins drew the tower.", "They died in 1902."]
     searches = [r.queries[0] for r in requests if isinstance(r, Search)]
-    assert searches == ["Mara Quill drew the tower.", "Mara Quill drew the tower. She died in 1902."]
+    assert searches == ["The twins drew the tower.", "The twins drew the tower. They died in 1902."]
     asked = {(p.claim, p.question) for r in requests if isinstance(r, Entail) for p in r.pairs}
     assert asked == {
+        ("The twins drew the tower.", None),
+        ("They died in 1902.", "The twins drew the tower."),
+        ("They died in 1902.", None),
+    }
+
+
+def test_a_claim_that_surely_refers_back_is_read_with_its_subject_and_quoted_as_it_is(reasoner):
+    sample = Sample(id="1", response="Mara Quill drew the tower. She died in 1902.", knowledge="Mara Quill died in 1902.")
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES)
+    assert [s.text for s in verdict.segments] == ["Mara Quill drew the tower.", "She died in 1902."]
+    assert {(p.claim, p.question) for r in requests if isinstance(r, Entail) for p in r.pairs} == {
         ("Mara Quill drew the tower.", None),
-        ("She died in 1902.", "Mara Quill drew the tower."),
-        ("She died in 1902.", None),
+        ("Mara Quill died in 1902.", None),
     }
 
 
