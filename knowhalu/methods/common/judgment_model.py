@@ -39,6 +39,19 @@ class SentenceScores(NamedTuple):
     relevance: float
 
 
+class SupportBySteps(NamedTuple):
+    """Two sentences that support a claim together, the entity that connects them, and P(supported) of the weaker step."""
+
+    name: str
+    sentences: tuple[str, str]
+    supported: float
+
+    @property
+    def settles(self) -> bool:
+        """Tell whether both steps are sure, so that the claim is supported where no single source supports it."""
+        return self.supported >= MIN_SETTLED
+
+
 class Reading(NamedTuple):
     """What the verifier says of a claim: by each window of a source, by sentences of several sources, and by single sentences.
 
@@ -50,12 +63,13 @@ class Reading(NamedTuple):
     joined: Probabilities | None
     sentences: tuple["SentenceScores", ...]
     wide: tuple[Probabilities, ...] = ()
+    bridged: SupportBySteps | None = None
 
     def denied(self) -> "Reading":
         """Return the reading of the negation; the sentences are read as the negation before."""
         windows, plain = tuple(map(denied, self.windows)), tuple(map(denied, self.plain))
         joined, wide = denied(self.joined) if self.joined else None, tuple(map(denied, self.wide))
-        return self._replace(windows=windows, plain=plain, joined=joined, wide=wide)
+        return self._replace(windows=windows, plain=plain, joined=joined, wide=wide, bridged=None)
 
 
 def denied(scores: Probabilities) -> Probabilities:
@@ -80,6 +94,8 @@ called contradicted there mostly stands where the evidence is on the topic at al
 """
 FEATURES = frozenset((*SUPPORTING, *OPPOSING))
 """The names of all weighted features; supporting ones never have a negative weight, opposing ones never a positive one."""
+MIN_SETTLED = 0.5
+"""P(supported) of both steps from which a claim counts as supported by two sources."""
 MIN_RELEVANT_SHARE = 0.5
 """The share of a claim's words that a sentence must have for its contradiction to count."""
 
@@ -92,6 +108,8 @@ def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, na
     window = reading.windows[best]
     wanted, given, here = text_facts(claim), text_facts(source), text_facts(windows[best])
     relevant = [s.scores.contradicted for s in reading.sentences if s.relevance >= MIN_RELEVANT_SHARE]
+    settled = reading.bridged.supported if reading.bridged and reading.bridged.settles else 0.0
+    here = given if settled else here
     joined = reading.joined or window
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
@@ -102,13 +120,13 @@ def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, na
     refuted = any(d.agreement is Agreement.DIFFERENT for d in derived)
     agreements = [*(d.agreement for d in derived), *(c.agreement for c in check_values(rest, source))]
     return {
-        "window_supported": logit(window.supported),
-        "wide_supported": logit(max((p.supported for p in reading.wide), default=window.supported)),
+        "window_supported": logit(max(window.supported, settled)),
+        "wide_supported": logit(max(settled, *(p.supported for p in reading.wide or (window,)))),
         "window_contradicted": logit(window.contradicted),
-        "plain_supported": logit(reading.plain[best].supported),
-        "sentence_supported": logit(max(_speaking(reading.sentences, names), default=0.0)),
+        "plain_supported": logit(max(reading.plain[best].supported, settled)),
+        "sentence_supported": logit(max(settled, *_speaking(reading.sentences, names))),
         "sentence_contradicted": logit(max(relevant, default=0.0)),
-        "joined_supported": logit(max(joined.supported, window.supported)),
+        "joined_supported": logit(max(joined.supported, window.supported, settled)),
         "coverage": coverage(claim, source),
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
@@ -131,9 +149,9 @@ _ARGUMENT = re.compile(r"(?<=\w=)[^\s,()]+|(?<=\w = )[^\s,()]+")
 def denied_features(features: Mapping[str, float]) -> dict[str, float]:
     """Return the features of the denial of a statement from those of the statement, read as denied.
 
-    A value that the sources confirm contradicts the denial, as far as they have the statement's other words too.
+    A value that the sources confirm contradicts the denial where they have all of the statement's other words too.
     """
-    equal, differ = features["values_equal"] * features["coverage"], features["values_differ"]
+    equal, differ = features["values_equal"] * float(features["coverage"] == 1), features["values_differ"]
     return {**features, "values_equal": float(differ >= MIN_RELEVANT_SHARE), "values_differ": equal, "values_missing": 0.0}
 
 

@@ -29,10 +29,11 @@ from knowhalu.methods.common.judgment_model import (
     speaking_window,
 )
 from knowhalu.methods.common.verdict import missing_evidence_reason
+from knowhalu.methods.knowhalu.bridges import best_bridge, find_bridges
 from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misses_question, topic_share, unsupported_relation
 from knowhalu.methods.knowhalu.hops import next_clause, next_hop
 from knowhalu.methods.knowhalu.off_target import extract_entity
-from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
+from knowhalu.methods.knowhalu.reasons import bridge_reason, judgment_reason, missing_topic_reason, off_target_reason
 from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.language import is_foreign
 from knowhalu.text.questions import AnswerType, is_checkable
@@ -128,6 +129,8 @@ class KnowHaluEncoder:
             rationale = off_target_reason(part, steps)
         elif label is not Label.CORRECT and is_off_topic(features):
             rationale = missing_topic_reason(part, evidence.source)
+        elif label is Label.CORRECT and (by := reading.bridged) and by.settles and by.supported > window.supported:
+            rationale = bridge_reason(by.name, by.sentences)
         else:
             together = max(r.supported for r in (window, *reading.wide, *([reading.joined] if reading.joined else [])))
             rationale = judgment_reason(part, steps, label, together, evidence.source)
@@ -198,13 +201,16 @@ def _read(part: Sample, evidence: Evidence) -> Conversation[Reading]:
     pairs += [EntailmentPair(w, c) for w, c in aligned if asked]
     pairs += [EntailmentPair(w, align_values(claim, w), asked) for w in evidence.wide]
     pairs += [EntailmentPair(joined, align_values(claim, joined), asked)] if joined else []
+    bridges = find_bridges(part, evidence.read)
+    pairs += [step for bridge in bridges for step in (bridge.first, bridge.second)]
     scores = iter((yield from ask(Entail(tuple(pairs)))))
     windows = tuple(islice(scores, len(aligned)))
     return Reading(
         windows=windows,
         plain=tuple(islice(scores, len(aligned))) if asked else windows,
         wide=tuple(islice(scores, len(evidence.wide))),
-        joined=next(scores, None),
+        joined=next(scores) if joined else None,
+        bridged=best_bridge(bridges, scores),
         sentences=tuple(SentenceScores(r.view, r.scores, r.relevance) for r in evidence.read),
     )
 

@@ -53,6 +53,11 @@ def judgment_reason(part: Sample, steps: Sequence[Step], label: Label, together:
     return _fault(part, read, steps, source)
 
 
+def bridge_reason(name: str, sentences: tuple[str, str]) -> str:
+    """Return the two sentences that support a claim together, and the entity that connects them."""
+    return f"supported in two steps by way of {_name(name)}: {quoted(sentences[0])} and {quoted(sentences[1])}"
+
+
 def off_target_reason(part: Sample, steps: Sequence[Step]) -> str:
     """Return why a supported statement is no answer to its question."""
     best = _supporting(_read_quotes(part, steps))

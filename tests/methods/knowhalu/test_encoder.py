@@ -281,3 +281,15 @@ def test_definitions_advice_and_open_questions_are_never_off_target(tmp_path, re
     sample = Sample(id="1", question=question, response=answer, knowledge=answer)
     verdict, _ = drive(KnowHalu(KnowHaluEncoder(tmp_path)), sample, lambda p: YES if p.premise else OPEN)
     assert verdict.label is Label.CORRECT and verdict.extraction.entity == answer
+
+
+BRIDGED = ("Blue Lamp was written by Ilse Brand.", "Ilse Brand was born in Sandvik.")
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_two_sure_steps_support_what_no_source_states_alone(reasoner, supported):
+    steps = {"Ilse Brand is the author of Blue Lamp.", *(["Ilse Brand was born in Sandvik."] if supported else [])}
+    sample = Sample(id="1", response="The author of Blue Lamp was born in Sandvik.", knowledge=BRIDGED)
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: YES if p.claim in steps else NO)
+    assert verdict.hallucinated is not supported
+    assert ("supported in two steps by way of Ilse Brand" in verdict.segments[0].base.rationale) is supported
