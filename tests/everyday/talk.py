@@ -219,6 +219,16 @@ def true_or_false(rng: Random) -> Pair:
     return Pair((fact.source,), question, rng.choice(REFUSALS), invented)
 
 
+OF_SOURCES = (
+    "The documents do not say.",
+    "That is not mentioned in the text.",
+    "I cannot answer that from the provided context.",
+    "There is no information about this in the sources.",
+    "The text doesn't mention it.",
+    "It is not stated in the article.",
+    "The source does not specify this.",
+    "The passage says nothing about it.",
+)
 _ANSWERED = (
     ("The {p} bridge opened in {v}.", "When did the {p} bridge open?"),
     ("The {p} clinic is led by {a}.", "Who leads the {p} clinic?"),
@@ -228,7 +238,7 @@ _ANSWERED = (
 
 @refusal
 def of_what_the_source_has(rng: Random) -> Pair:
-    """Refuse although the source has the answer."""
+    """Say that the sources lack what they have; "I don't know." would say nothing of them."""
     sentence, question = rng.choice(_ANSWERED)
     place = rng.choice(PLACES)
     source = sentence.format(p=place, v=rng.randint(1900, 2000), a=rng.choice(PEOPLE), n=rng.randint(20, 90))
@@ -245,7 +255,7 @@ def of_what_the_source_has(rng: Random) -> Pair:
         .replace("does the", "the")
         .replace(" choir have", " choir has")
     )
-    return Pair((source,), question.format(p=place), source, rng.choice((*REFUSALS[:12], *(s.format(q=asked) for s in specific))))
+    return Pair((source,), question.format(p=place), source, rng.choice((*OF_SOURCES, *(s.format(q=asked) for s in specific))))
 
 
 @refusal

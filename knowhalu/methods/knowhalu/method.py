@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
 from knowhalu.methods.common.evidence import META_CONTEXT
-from knowhalu.methods.common.sources import retrieve_passages
+from knowhalu.methods.common.sources import given_passages, retrieve_passages, source_sentences
 from knowhalu.methods.common.verdict import (
     combine_segments,
     error_relation,
@@ -21,10 +21,12 @@ from knowhalu.methods.common.verdict import (
     text_probability,
 )
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
+from knowhalu.methods.knowhalu.reasons import quoted
 from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.text.claims import NoClaim, find_claims
 from knowhalu.text.sentences import Span, segments, word_count
+from knowhalu.text.withheld import find_withheld_answer
 from knowhalu.types import (
     Extraction,
     HallucinationKind,
@@ -67,6 +69,8 @@ class KnowHaluReasoner(Protocol):
         """Return the words of a segment judged INCORRECT that the knowledge does not support; empty where this is unknown."""
 
 
+FALSE_REFUSAL = 0.8
+"""P(hallucinated) of a refusal about sources that seem to have the answer."""
 REFUSAL_NOTE = "the answer declines to answer"
 MAX_FRAGMENT_WORDS = 4
 """A part of a longer answer of at most so many words is read with the question, like an answer of one part."""
@@ -92,12 +96,13 @@ class KnowHalu:
         """Check one sample."""
         parts, skipped = self._split(sample)
         if not parts:
-            return _no_claims(sample, skipped, self.name)
+            return _judge_refusal(sample, _no_claims(sample, skipped, self.name))
         extraction = None
         if sample.question and self.options.off_target and len(parts) == 1:
             extraction = yield from self.reasoner.extract(sample.question, sample.response)
             if extraction.refusal or extraction.is_none:
-                return _without_facts(sample, extraction, skipped, self.name)
+                verdict = _without_facts(sample, extraction, skipped, self.name)
+                return _judge_refusal(sample, verdict) if extraction.refusal else verdict
         segments = []
         for part in parts:
             segments.append((yield from self._segment(sample, part, len(parts))))
@@ -187,6 +192,17 @@ def _no_claims(sample: Sample, skipped: tuple[SkippedSpan, ...], method: str) ->
         told = {"label": Label.CORRECT, "hallucinated": False, "probability": 0.05, "reason": REFUSAL_NOTE}
         verdict = verdict.model_copy(update={**told, "inconclusive_reason": None})
     return verdict.model_copy(update={"skipped": skipped})
+
+
+def _judge_refusal(sample: Sample, verdict: Verdict) -> Verdict:
+    """Turn the verdict on a refusal that is false: it says of the given sources that they lack what they have."""
+    read = [s.view for s in source_sentences(given_passages(sample))]
+    answer = find_withheld_answer(sample.question or "", sample.response, read) if verdict.hallucinated is False else None
+    if answer is None:
+        return verdict
+    told = f"the sources give what the answer says they do not: {quoted(answer)}"
+    wrong = {"label": Label.INCORRECT, "hallucinated": True, "kind": HallucinationKind.FACTUAL, "probability": FALSE_REFUSAL}
+    return verdict.model_copy(update={**wrong, "reason": told})
 
 
 def _without_facts(sample: Sample, extraction: Extraction, skipped: tuple[SkippedSpan, ...], method: str) -> Verdict:
