@@ -34,7 +34,6 @@ Rows = Mapping[str, list[dict[str, Any]]]
 GROUPS = {
     "sentences, one by one": "sentence_supported",
     "sentences of several sources": "joined_supported",
-    "wide windows": "wide_supported",
     "values": "values_equal values_differ values_missing",
     "names": "names_missing",
     "question or context": "plain_supported",

@@ -260,7 +260,8 @@ def _measure(text: str, number: Number) -> _Measure:
         year = unit_spellings()["year"]
         return _Measure(ValueKind.MEASURE, year.dimension, number.start, number.end, year.factor)
     if _FIELD.search(before):
-        return _Measure(ValueKind.COUNT, "", number.start, number.end)  # "Goals: 77" counts what its name says
+        row = [w for w in content_words(text[: number.start]) if not w.isdigit()]
+        return _Measure(ValueKind.COUNT, " ".join(row), number.start, number.end)  # "Town: Ulm; Goals: 77" counts one of these
     return _Measure(ValueKind.COUNT, _counted(text, number.end, following), number.start, number.end)
 
 

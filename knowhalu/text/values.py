@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 
+MIN_SURE_SHARE = 0.5
+"""Share of a topic's words that the nearest sentence must have to speak of it surely."""
+
+
 class Agreement(StrEnum):
     """What a source's value says about a claim's."""
 
@@ -127,29 +131,37 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
 
 
 def value_conflict(claim: str, sentences: Sequence[str], question: str = "") -> float:
-    """Return how surely the sentences give another value for what a claim says: 0 to 1, and twice that for a slip of scale.
+    """Return how surely the sentences give another value for what a claim says: 0, 0.5, 1, or 2 for a slip of scale.
 
-    It is the share of the other words of claim and question in a sentence with another value, where no sentence with as many of
-    them has the same value: a value that a farther sentence has may be that of another thing. Values that the question gives are
-    not compared. The same digits at another scale, as "2.5 billion" for "2.5 million", are no result of a calculation.
+    It is sure where the sentence that is nearest to the topic has one other value of a known unit, and no sentence as near has
+    the same; half as sure where it has several. On training rows a conflict farther away, or between numbers of unknown things,
+    says nothing. Values that the question gives are not compared. The same digits at another scale, as "2.5 billion" for "2.5
+    million", are no result of a calculation.
     """
-    worst = 0.0
+    topic = topic_of_values(claim, question)
+    shares = [len(topic & set(content_words(s))) / max(1, len(topic)) for s in sentences]
+    nearest = [s for s, share in zip(sentences, shares, strict=True) if share == max(shares) >= MIN_SURE_SHARE]
     settled = find_values(question)
-    rest = topic_of_values(claim, question)
-    for value in find_values(claim):
-        if any(compare_values(value, other) is Agreement.EQUAL for other in settled):
-            continue
-        same, other = 0.0, 0.0
-        for sentence in sentences:
-            share = len(rest & set(content_words(sentence))) / max(1, len(rest))
-            compared = {v: _agreement(value, v) for v in values_with_periods(sentence)}
-            if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
-                same = max(same, share)
-            elif Agreement.DIFFERENT in compared.values():
-                slip = any(a is Agreement.DIFFERENT and _is_scale_slip(value, v) for v, a in compared.items())
-                other = max(other, share * (2 if slip else 1))
-        worst = max(worst, other if other > same else 0.0)
+    values = [v for v in find_values(claim) if not any(compare_values(v, s) is Agreement.EQUAL for s in settled)]
+    return max((_conflict(value, nearest) for value in values), default=0.0)
+
+
+def _conflict(value: Value, sentences: Sequence[str]) -> float:
+    worst = 0.0
+    for sentence in sentences:
+        compared = {other: _agreement(value, other) for other in values_with_periods(sentence)}
+        if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
+            return 0.0
+        differing = [v for v, agreement in compared.items() if agreement is Agreement.DIFFERENT and _has_unit(value, v)]
+        if differing:
+            slip = any(_is_scale_slip(value, v) for v in differing)
+            worst = max(worst, 2.0 if slip else 1.0 if len(differing) == 1 else 0.5)
     return worst
+
+
+def _has_unit(one: Value, other: Value) -> bool:
+    """Tell whether it is known what two comparable values measure or count."""
+    return one.kind is not ValueKind.COUNT or bool(one.unit and other.unit)
 
 
 def topic_of_values(claim: str, question: str = "") -> frozenset[str]:

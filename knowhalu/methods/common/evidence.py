@@ -24,8 +24,10 @@ META_CONTEXT = "context"
 """Key of a sample's `meta` for the sentence that its response refers back to."""
 MAX_SENTENCES_READ, MAX_SENTENCES_KEPT = 8, 6
 """Sentences read for one query, and kept of it."""
-MAX_WINDOW_WORDS, MAX_WIDE_WORDS, MAX_WINDOWS = 130, 320, 3
-"""Words of a window, of a wide one, and windows of a claim."""
+MAX_WINDOW_WORDS, MAX_WINDOWS = 320, 3
+"""Words of a window, about as many as the verifier reads at once, and windows of a claim."""
+MAX_JOINED_WORDS = 130
+"""Words of sentences of several sources that are read together, and of a unit that stays whole."""
 MIN_SUPPORT = 0.5
 """Minimum support for a sentence without any of the claim's words to count as knowledge."""
 BLANK_SENTENCE = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
@@ -127,8 +129,8 @@ def window_parts(text: str) -> tuple[WindowPart, ...]:
     parts: list[WindowPart] = []
     for unit in read_units(text):
         pieces = [(0, len(unit.text))]
-        if word_count(unit.text) > MAX_WINDOW_WORDS:
-            pieces = [(p.start, p.end) for p in split_long_sentences(unit.text, MAX_WINDOW_WORDS)]
+        if word_count(unit.text) > MAX_JOINED_WORDS:
+            pieces = [(p.start, p.end) for p in split_long_sentences(unit.text, MAX_JOINED_WORDS)]
         for a, b in pieces:
             start, end = unit.place(a, b)
             piece = unit.text[a:b]
@@ -191,7 +193,7 @@ def _densest_run(
 
 def _extend_run(parts: Sequence[WindowPart], first: int, last: int, limit: int) -> tuple[int, int]:
     """Extend a run by its neighbours, before and after in turn, within `limit` words; a narrow window stays in its paragraphs."""
-    inside = limit <= MAX_WINDOW_WORDS
+    inside = limit < MAX_WINDOW_WORDS
     size, grows = sum(p.size for p in parts[first : last + 1]), True
     while grows:
         grows = False
@@ -261,7 +263,7 @@ def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
     Sentences are added by how many of the wanted words they add. Those of several documents belong together where a name that
     the claim does not have stands in both, as the author between a book and a birthplace: else they may be of two things.
     """
-    missing, chosen, room = set(wanted_words(part)), list[int](), MAX_WINDOW_WORDS
+    missing, chosen, room = set(wanted_words(part)), list[int](), MAX_JOINED_WORDS
     content = [set(content_words(r.view)) for r in read]
     while missing:
         best = max((i for i in range(len(read)) if i not in chosen), key=lambda i: len(content[i] & missing), default=None)

@@ -62,14 +62,13 @@ class Reading(NamedTuple):
     plain: tuple[Probabilities, ...]
     joined: Probabilities | None
     sentences: tuple["SentenceScores", ...]
-    wide: tuple[Probabilities, ...] = ()
     bridged: SupportBySteps | None = None
 
     def denied(self) -> "Reading":
         """Return the reading of the negation; the sentences are read as the negation before."""
         windows, plain = tuple(map(denied, self.windows)), tuple(map(denied, self.plain))
-        joined, wide = denied(self.joined) if self.joined else None, tuple(map(denied, self.wide))
-        return self._replace(windows=windows, plain=plain, joined=joined, wide=wide, bridged=None)
+        joined = denied(self.joined) if self.joined else None
+        return self._replace(windows=windows, plain=plain, joined=joined, bridged=None)
 
 
 def denied(scores: Probabilities) -> Probabilities:
@@ -84,7 +83,7 @@ def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[s
     return max(speaking, key=lambda i: reading.windows[i].supported)
 
 
-SUPPORTING = "window_supported wide_supported plain_supported sentence_supported joined_supported values_equal".split()
+SUPPORTING = "window_supported plain_supported sentence_supported joined_supported values_equal".split()
 OPPOSING = "names_missing values_differ values_missing".split()
 REPORTED = "window_contradicted sentence_contradicted coverage fresh_covered on_topic".split()
 """Features without a weight, for labels and reasons.
@@ -118,10 +117,10 @@ def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, na
     derived = check_arithmetic(claim, near)
     rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
     refuted = any(d.agreement is Agreement.DIFFERENT for d in derived)
+    differs = 1.0 if refuted else value_conflict(rest, near, part.question or "")
     agreements = [*(d.agreement for d in derived), *(c.agreement for c in check_values(rest, source))]
     return {
         "window_supported": logit(max(window.supported, settled)),
-        "wide_supported": logit(max(settled, *(p.supported for p in reading.wide or (window,)))),
         "window_contradicted": logit(window.contradicted),
         "plain_supported": logit(max(reading.plain[best].supported, settled)),
         "sentence_supported": logit(max(settled, *_speaking(reading.sentences, names))),
@@ -130,8 +129,8 @@ def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, na
         "coverage": coverage(claim, source),
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
-        "values_equal": float(bool(agreements) and all(a is Agreement.EQUAL for a in agreements)),
-        "values_differ": 1.0 if refuted else value_conflict(rest, near, part.question or ""),
+        "values_equal": float(bool(agreements) and not differs and all(a is Agreement.EQUAL for a in agreements)),
+        "values_differ": differs,
         "values_missing": float(None in agreements),
     }
 

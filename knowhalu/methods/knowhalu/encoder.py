@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.common.evidence import (
-    MAX_WIDE_WORDS,
-    MAX_WINDOW_WORDS,
+    MAX_JOINED_WORDS,
     ReadSentence,
     in_form,
     joined_sentences,
@@ -132,7 +131,7 @@ class KnowHaluEncoder:
         elif label is Label.CORRECT and (by := reading.bridged) and by.settles and by.supported > window.supported:
             rationale = bridge_reason(by.name, by.sentences)
         else:
-            together = max(r.supported for r in (window, *reading.wide, *([reading.joined] if reading.joined else [])))
+            together = max(r.supported for r in (window, reading.joined) if r is not None)
             rationale = judgment_reason(part, steps, label, together, evidence.source)
         return Judgment(
             form=form,
@@ -149,7 +148,7 @@ class KnowHaluEncoder:
 
     def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Mark unsupported words with the verifier, by the nearest window; none where the answer is off target."""
-        windows = source_windows(part, judgment.steps)
+        windows = source_windows(part, judgment.steps, MAX_JOINED_WORDS)
         if judgment.kind is HallucinationKind.OFF_TARGET or not windows:
             return ()
         spans = yield from ask(TagSpans((EntailmentPair(windows[0].text, part.response, reading_of(part)),)))
@@ -163,10 +162,9 @@ def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, re
 
 
 class Evidence(NamedTuple):
-    """What a claim is judged by: narrow and wide windows of its sources, and the sentences that were quoted from them."""
+    """What a claim is judged by: a window of each source, and the sentences that were quoted from them."""
 
     windows: list[str]
-    wide: list[str]
     read: list[ReadSentence]
 
     @property
@@ -176,10 +174,7 @@ class Evidence(NamedTuple):
 
 
 def _evidence(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Evidence:
-    windows, wide = (
-        [in_form(w.text, form) for w in source_windows(part, steps, limit)] for limit in (MAX_WINDOW_WORDS, MAX_WIDE_WORDS)
-    )
-    return Evidence(windows, wide, read_sentences_of(steps, form))
+    return Evidence([in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form))
 
 
 def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: Evidence) -> Judgment | None:
@@ -199,7 +194,6 @@ def _read(part: Sample, evidence: Evidence) -> Conversation[Reading]:
     aligned = [(w, align_values(claim, w)) for w in evidence.windows]
     pairs = [EntailmentPair(w, c, asked) for w, c in aligned]
     pairs += [EntailmentPair(w, c) for w, c in aligned if asked]
-    pairs += [EntailmentPair(w, align_values(claim, w), asked) for w in evidence.wide]
     pairs += [EntailmentPair(joined, align_values(claim, joined), asked)] if joined else []
     bridges = find_bridges(part, evidence.read)
     pairs += [step for bridge in bridges for step in (bridge.first, bridge.second)]
@@ -208,7 +202,6 @@ def _read(part: Sample, evidence: Evidence) -> Conversation[Reading]:
     return Reading(
         windows=windows,
         plain=tuple(islice(scores, len(aligned))) if asked else windows,
-        wide=tuple(islice(scores, len(evidence.wide))),
         joined=next(scores) if joined else None,
         bridged=best_bridge(bridges, scores),
         sentences=tuple(SentenceScores(r.view, r.scores, r.relevance) for r in evidence.read),
