@@ -24,7 +24,7 @@ unexport PYTHONPATH
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: $(VENV)/.runtime ## set up, build an index, check the prepared items, show verdicts with evidence
+demo: $(VENV)/.base ## set up, build an index, check the prepared items, show verdicts with evidence
 	@$(PY) scripts/demo.py $(ARGS)
 
 # one thread for each test process: the models of the tests are so small that more only get in each other's way

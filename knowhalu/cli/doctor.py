@@ -119,10 +119,10 @@ def _verifier(options: EncoderOptions) -> DoctorLine:
     import hashlib
 
     try:
-        from knowhalu.encoder.models import MODELS, base_files, verifier_folder
+        from knowhalu.encoder.models import base_files, chosen_model, verifier_folder
     except (ImportError, OSError) as error:
         return DoctorLine("verifier", BAD, f"its code cannot be imported ({error})")
-    model = MODELS.get(options.verifier)
+    model = chosen_model(options.verifier)
     try:
         if model is not None and model.base and not model.is_ready:
             place = base_files(model, None).place
@@ -140,7 +140,7 @@ def _verifier(options: EncoderOptions) -> DoctorLine:
     weights = home / "model.safetensors"
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    name = f"{options.verifier}: " if model is not None else ""
+    name = f"{model.name}: " if model is not None else ""
     return DoctorLine("verifier", GOOD, f"{name}{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
 
 

@@ -38,7 +38,7 @@ FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 def models() -> None:
     """List the verifiers, and add, verify or remove one that needs base weights.
 
-    Use one by --set verifier=NAME. Nothing is downloaded.
+    Use one by --set verifier=NAME; without it, base is used once it has been added, and small else. Nothing is downloaded.
     """
 
 
@@ -102,7 +102,7 @@ def add(name: str, source: Path | None) -> None:
     files = base_files(model, source)
     with _progress(console, f"merging {name} from {files.place}") as progress:
         folder = add_model(model, files, progress, lambda line: click.echo(line, err=True))
-    click.echo(f"{name} is in {folder}. Use it: --set verifier={name}")
+    click.echo(f"{name} is in {folder}. It is the default verifier from now on; --set verifier=small chooses the smaller one")
     for path in stale_folders(model):
         click.echo(f"not used any more: {path} (remove it: knowhalu models remove --stale)")
 

@@ -116,7 +116,7 @@ def make_settings(given: SettingOptions) -> "Settings":
     from knowhalu.profiles import load_settings
 
     settings = load_settings(given.get("settings_file"), setting_pairs(given))
-    packaged = settings.encoder.verifier in ("small", "base")
+    packaged = settings.encoder.verifier in ("auto", "small", "base")
     if settings.reasoner == "encoder" and not packaged and (note := _unfitted_note(settings)):
         click.echo(note, err=True)
     return settings

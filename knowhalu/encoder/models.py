@@ -17,7 +17,7 @@ from pathlib import Path
 
 import knowhalu
 from knowhalu.encoder.bases import KNOWN, BaseFiles, find_base, installed_base, sha256_of
-from knowhalu.encoder.options import PACKAGED_VERIFIER, EncoderOptions
+from knowhalu.encoder.options import DEFAULT_VERIFIER, PACKAGED_VERIFIER, EncoderOptions
 from knowhalu.errors import ModelError, SettingsError
 from knowhalu.io.fitted_files import FITTED_FILES, WEIGHTS_FILE, file_hash
 from knowhalu.io.verifier_file import VerifierCard, read_external
@@ -99,6 +99,16 @@ def known_model(name: str) -> KnownModel:
     return MODELS[name]
 
 
+def chosen_model(verifier: str) -> KnownModel | None:
+    """Return the packaged verifier that a setting means; None for a folder or an extension.
+
+    "auto" is `base` only where `knowhalu models add base` has merged it, so that nothing is merged unasked.
+    """
+    if verifier == DEFAULT_VERIFIER:
+        return MODELS["base"] if MODELS["base"].is_ready else MODELS["small"]
+    return MODELS.get(verifier)
+
+
 def models_folder() -> Path:
     """Return the cache folder of merged models: $KNOWHALU_MODELS, or knowhalu/models in that of the user (XDG)."""
     if given := os.environ.get(FOLDER_VARIABLE):
@@ -114,8 +124,8 @@ def verifier_folder(options: EncoderOptions) -> Path:
     where base weights are missing; SettingsError where an extension cannot be imported, or is no path.
     """
     name = options.verifier
-    if name in MODELS:
-        return ready_folder(MODELS[name])
+    if (model := chosen_model(name)) is not None:
+        return ready_folder(model)
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
@@ -130,7 +140,7 @@ def verifier_folder(options: EncoderOptions) -> Path:
 
 def judge_card(options: EncoderOptions) -> VerifierCard | None:
     """Return the card of a verifier that is a language model; None for a model that runs as encoder."""
-    if options.verifier in MODELS:
+    if chosen_model(options.verifier) is not None:
         return None
     external = read_external(verifier_folder(options))
     return external.card if external is not None and external.card.kind == "llm-judge" else None

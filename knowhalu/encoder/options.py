@@ -13,7 +13,8 @@ from knowhalu.types import Record
 PACKAGED_VERIFIER = Path(__file__).parent.parent / "weights" / "verifier"
 
 
-DEFAULT_VERIFIER = "small"
+DEFAULT_VERIFIER = "auto"
+"""`base` where it has been added to the cache of models, else `small`."""
 OLD_NAME = "folder"
 """The earlier name of `EncoderOptions.verifier`, which held a folder or the name of an extension."""
 
@@ -39,7 +40,8 @@ class EncoderOptions(Record):
     verifier: str = Field(
         DEFAULT_VERIFIER,
         min_length=1,
-        description='verifier: "small", "base" (`knowhalu models list`), a folder, or the name of an extension',
+        description='verifier: "small", "base", or "auto" (base if `knowhalu models add base` was run, else small), a folder, '
+        "or the name of an extension",
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="number format; auto: bf16 if the hardware supports it"

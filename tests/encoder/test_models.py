@@ -150,6 +150,13 @@ def test_version_without_the_change_refuses_base(model, monkeypatch, tmp_path):
     assert verifier_folder(EncoderOptions()) == MODELS["small"].shipped
 
 
+def test_the_default_is_base_once_it_has_been_added_and_never_merges_by_itself(model, base):
+    assert verifier_folder(EncoderOptions()) == MODELS["small"].shipped
+    folder = add_model(model, base_files(model, base))
+    assert verifier_folder(EncoderOptions()) == folder
+    assert verifier_folder(EncoderOptions(verifier="small")) == MODELS["small"].shipped
+
+
 def test_unknown_verifier_is_refused_with_the_known_names():
     with pytest.raises(ModelError, match="bse: there is no such verifier.* known name: small, base"):
         verifier_folder(EncoderOptions(verifier="bse"))
