@@ -46,9 +46,13 @@ class EntailmentPair(NamedTuple):
 
 @dataclass(frozen=True)
 class Entail(Request[list[Probabilities]]):
-    """Request the entailment probabilities of each pair. Reply: `list[Probabilities]`, in order."""
+    """Request the entailment probabilities of each pair. Reply: `list[Probabilities]`, in order.
+
+    `light` pairs are many and short, and decide little each: the smaller of two verifiers answers them where a run has two.
+    """
 
     pairs: tuple[EntailmentPair, ...]
+    light: bool = False
 
 
 class UnsupportedSpan(NamedTuple):

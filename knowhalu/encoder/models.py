@@ -109,6 +109,13 @@ def chosen_model(verifier: str) -> KnownModel | None:
     return MODELS.get(verifier)
 
 
+def light_folder(options: EncoderOptions) -> Path | None:
+    """Return the folder of the verifier that reads single sentences; None where the verifier of longer texts does."""
+    model, small = chosen_model(options.verifier), MODELS["small"]
+    beside = options.sentences == "small" or (options.sentences == "auto" and model is not None and model.base != "")
+    return ready_folder(small) if beside and model is not small else None
+
+
 def models_folder() -> Path:
     """Return the cache folder of merged models: $KNOWHALU_MODELS, or knowhalu/models in that of the user (XDG)."""
     if given := os.environ.get(FOLDER_VARIABLE):

@@ -43,6 +43,9 @@ class EncoderOptions(Record):
         description='verifier: "small", "base", or "auto" (base if `knowhalu models add base` was run, else small), a folder, '
         "or the name of an extension",
     )
+    sentences: Literal["auto", "small", "same"] = Field(
+        "auto", description="verifier of single sentences; auto: small beside base, and else the same as of longer texts"
+    )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="number format; auto: bf16 if the hardware supports it"
     )

