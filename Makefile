@@ -24,7 +24,8 @@ unexport PYTHONPATH
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: $(VENV)/.base ## set up, build an index, check the prepared items, show verdicts with evidence
+demo: $(VENV)/.runtime ## set up, build an index, check the prepared items, show verdicts with evidence
+	@$(MAKE) --no-print-directory base || echo "Going on with the verifier small, which needs no base weights."
 	@$(PY) scripts/demo.py $(ARGS)
 
 # one thread for each test process: the models of the tests are so small that more only get in each other's way

@@ -63,7 +63,7 @@ def checked(settings: Settings, rows: list[FitRow], name: str, *, whole: bool) -
 
 def with_verifier(settings: Settings, folder: Path) -> Settings:
     """Return settings with the verifier of a folder."""
-    return settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"folder": folder})})
+    return settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"verifier": str(folder)})})
 
 
 def fit_task(name: str, run: Checked) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -178,13 +178,15 @@ def main() -> int:
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--answers", type=Path, help="knowhalu_qa_pairs.jsonl.gz; only its validation split is read")
     parser.add_argument("--summaries", type=Path, help="knowhalu_summ_pairs.jsonl.gz; only its validation split is read")
+    parser.add_argument("--every", type=int, default=1, help="fit on every n-th row, for a slow verifier; default: on all")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting, such as llm.url of a judge")
     args = parser.parse_args()
 
     held = HeldOutRows(args.data, args.leave_out)
     tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, args.answers))}
-    summaries = list(summary_rows(args.summaries)) if args.summaries else []
-    deliveries = list(dict.fromkeys(off_target_pairs(held)))
+    tasks = {name: rows[:: args.every] for name, rows in tasks.items()}
+    summaries = list(summary_rows(args.summaries))[:: args.every] if args.summaries else []
+    deliveries = list(dict.fromkeys(off_target_pairs(held)))[:: args.every]
     with replace_fitted_file(args.folder, "judgment.json", start := beginning(tasks)) as folder:
         fit_all(load_settings(pairs=args.set), folder, start, tasks, summaries, deliveries)
     print(f"wrote {fitted_folder(args.folder) / 'judgment.json'}")

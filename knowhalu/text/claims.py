@@ -59,6 +59,7 @@ _LEADS = tuple(
     )
 )
 
+_NUMBERING = re.compile(r"\((?P<number>\d{1,2})\)\s")
 _SPEAKS_OF_ITSELF = re.compile(
     r"\b(?:i|me|my|we|our)\b"
     r"|\b(?:context|documents?|text|passages?|sources?|articles?|excerpts?|snippets?|search results|knowledge base|transcript)\b"
@@ -121,12 +122,22 @@ def find_claims(text: str) -> list[Claim]:
 def _claim(unit: Unit, text: str, offsets: tuple[int, ...], before: str) -> Claim:
     """Return a claim with its context; a pronoun that opens it becomes the subject that it certainly stands for."""
     start, end, context = offsets[0], offsets[-1] + 1, _context(unit, text, before)
+    text, offsets = _without_numbering(text, offsets)
     if context and context == before and (reference := resolve_opening(text, before)):
         last = reference.length - 1
         places = [offsets[min(i, last)] for i in range(len(reference.subject) - 1)] + [offsets[last]]
         text, offsets = f"{reference.subject}{text[reference.length :]}", (*places, *offsets[reference.length :])
         context = ""
     return Claim(start, end, text, offsets, unit.kind, context)
+
+
+def _without_numbering(text: str, offsets: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """Leave out the "(1)" and "(2)" that only count the items of a sentence."""
+    marks = list(_NUMBERING.finditer(text))
+    if [int(m["number"]) for m in marks[:2]] != [1, 2]:
+        return text, offsets
+    kept = [i for i in range(len(text)) if not any(m.start() <= i < m.end() for m in marks)]
+    return "".join(text[i] for i in kept), tuple(offsets[i] for i in kept)
 
 
 def _no_claim(unit: Unit, text: str) -> NoClaim | None:

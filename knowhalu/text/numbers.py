@@ -49,6 +49,10 @@ _FRACTION = re.compile(
 )
 _MIXED = re.compile(rf"\s(?:and a half|and a quarter)\b(?: (?P<scale>{'|'.join(SCALES)})\b)?", re.IGNORECASE)
 _HALF_SCALE = re.compile(rf"\b(?:half a|a|several|a few) (?P<scale>{'|'.join(SCALES)})\b", re.IGNORECASE)
+_MANY = re.compile(
+    r"\b(?P<many>tens|dozens|hundreds|thousands|millions|billions)(?: of (?P<scale>thousands|millions|billions))?\b",
+    re.IGNORECASE,
+)
 _DOZEN = re.compile(r"\s?dozen\b", re.IGNORECASE)
 _RANGE = re.compile(r"\s?(?:to|and|[-–—])\s?$")  # noqa: RUF001
 _BETWEEN = re.compile(r"\bbetween\s*$", re.IGNORECASE)
@@ -88,7 +92,7 @@ def find_numbers(text: str) -> list[Number]:
     """Find the numbers of a text in their order; each character belongs to one number at most."""
     found: list[Number] = []
     steps = {m.start("number") for m in _step_numbers(text)}
-    for number in (*_fractions(text), *_half_scales(text), *_digits(text), *_roman_numerals(text), *_words(text)):
+    for number in (*_fractions(text), *_half_scales(text), *_many(text), *_digits(text), *_roman_numerals(text), *_words(text)):
         if number.start not in steps and all(n.end <= number.start or number.end <= n.start for n in found):
             found.append(number)
     return _join_ranges(text, sorted(found))
@@ -145,6 +149,14 @@ def _half_scales(text: str) -> Iterator[Number]:
         else:
             value = scale / 2 if opening.startswith("half") else scale
             yield Number(m.start(), m.end(), value, value / 10 if scale >= 100 else 1.0, rounded=scale >= 100)
+
+
+def _many(text: str) -> Iterator[Number]:
+    """Find "hundreds" and "tens of thousands", which reach to ten times as many; "thousands" and above have no end."""
+    for m in _MANY.finditer(text):
+        many = m["many"].lower().removesuffix("s")
+        value = (10.0 if many == "ten" else SCALES[many]) * (SCALES[m["scale"].lower().removesuffix("s")] if m["scale"] else 1.0)
+        yield Number(m.start(), m.end(), value, value, upper=10 * value if many in ("ten", "dozen", "hundred") else math.inf)
 
 
 def _digits(text: str) -> Iterator[Number]:

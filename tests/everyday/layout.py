@@ -1,5 +1,6 @@
 """Texts with marks of layout: citations, lists and abbreviations, Markdown; the claims must be the same as without them."""
 
+import re
 from random import Random
 
 from tests.everyday.cases import Pair, variety
@@ -191,7 +192,11 @@ def inline_list(rng: Random) -> Pair:
         )
     )
     wrong = right.replace(goods[rng.randrange(3)], goods[3])
-    return Pair((document,), None, right, wrong, (right,), (wrong,))
+    return Pair((document,), None, right, wrong, (_unnumbered(right),), (_unnumbered(wrong),))
+
+
+def _unnumbered(text: str) -> str:
+    return re.sub(r"\(\d\) ", "", text)
 
 
 def _marked(rng: Random, forms: tuple[str, ...]) -> Pair:

@@ -89,3 +89,9 @@ def test_a_list_item_brings_what_introduces_it():
 )
 def test_clauses_with_subjects_of_their_own_are_claims_of_their_own(text, claims):
     assert [c.text for c in find_claims(text)] == (claims or [text])
+
+
+def test_numbering_inside_a_sentence_is_left_out_of_its_claim():
+    (claim,) = find_claims("They sell (1) salt, (2) honey, and (3) cheese.")
+    assert claim.text == "They sell salt, honey, and cheese."
+    assert (claim.start, claim.end, len(claim.offsets)) == (0, 46, len(claim.text))

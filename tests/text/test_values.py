@@ -68,6 +68,9 @@ def agreement(claim: str, source: str) -> Agreement | None:
         ("four worn joints", "four expansion joints", EQUAL),
         ("five worn joints", "four expansion joints", DIFFERENT),
         ("180 gardens", "180 families", OPEN),
+        ("tens of thousands of people", "35,000 people", EQUAL),
+        ("hundreds of people", "35,000 people", DIFFERENT),
+        ("thousands of people", "35,000 people", EQUAL),
         ("181 gardens", "180 families", None),
     ],
 )

@@ -55,7 +55,7 @@ LABEL_BY_RELATION = {relation: label for label, relation in RELATION_BY_LABEL.it
 
 
 class ConliEncoder:
-    """Infer with a 22M-parameter cross-encoder; needs no LLM and no GPU."""
+    """Infer with the verifier; needs no LLM and no GPU."""
 
     name = "encoder"
 

@@ -67,7 +67,7 @@ RULE_CHECKED_TYPES = frozenset({AnswerType.TIME, AnswerType.NUMBER, AnswerType.Y
 
 
 class KnowHaluEncoder:
-    """Answer with a 22M-parameter cross-encoder; needs no LLM and no GPU."""
+    """Answer with the verifier; needs no LLM and no GPU."""
 
     name = "encoder"
 
