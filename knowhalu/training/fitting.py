@@ -37,6 +37,11 @@ from knowhalu.types import KnowledgeForm, Label
 FORMS = (KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED)
 SUPPORTING_FEATURES = frozenset((*SUPPORTING, "covered", "supported"))
 OPPOSING_FEATURES = frozenset((*OPPOSING, "absent", "count_absent", "apart", "contradicted", "other_count"))
+LEAST_OPPOSITION = {"values_differ": -2.0}
+"""The weight that a feature has at least: a sure conflict of values outweighs the support of a verifier that overlooks it.
+
+Few training rows have one, most of them written to look like one, so that the fit alone takes it for half as much.
+"""
 THRESHOLD_GRID = tuple(float(b) for b in np.round(np.arange(0.05, 0.96, 0.05), 2))
 
 
@@ -55,7 +60,10 @@ def fit_signed_logistic(
     w = w * np.where(y == 1, 0.5 / (w * y).sum(), 0.5 / (w * (1 - y)).sum()) * len(y)
     mean, scale = x.mean(0), x.std(0) + 1e-6
     z = (x - mean) / scale
-    bounds = [(0, None) if n in SUPPORTING_FEATURES else (None, 0) if n in OPPOSING_FEATURES else (None, None) for n in names]
+    most = {n: LEAST_OPPOSITION.get(n, 0.0) * s for n, s in zip(names, scale, strict=True)}
+    bounds = [
+        (0, None) if n in SUPPORTING_FEATURES else (None, most[n]) if n in OPPOSING_FEATURES else (None, None) for n in names
+    ]
 
     def loss(p: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         score = z @ p[1:] + p[0]
@@ -63,7 +71,8 @@ def fit_signed_logistic(
         value = (w * np.logaddexp(0, np.where(y == 1, -score, score))).sum() + ridge * (p[1:] ** 2).sum()
         return float(value), np.concatenate([[error.sum()], z.T @ error + 2 * ridge * p[1:]])
 
-    best = minimize(loss, np.zeros(len(names) + 1), jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds]).x
+    start = np.array([0.0, *(min(0.0, upper) if upper is not None else 0.0 for _, upper in bounds)])
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds]).x
     raw = best[1:] / scale
     scores = x @ raw + (bias := float(best[0] - mean @ raw))
     named = {n: round(float(v), 5) for n, v in zip(names, raw, strict=True)}

@@ -7,6 +7,7 @@ import pytest
 
 from knowhalu.methods.common.judgment_model import FeatureWeights
 from knowhalu.training.fitting import (
+    LEAST_OPPOSITION,
     OPPOSING_FEATURES,
     SUPPORTING_FEATURES,
     average_accuracy,
@@ -107,3 +108,10 @@ def test_a_few_texts_do_not_move_the_slack():
 def test_inconclusive_counts_as_wrong_for_both_classes():
     labels = [(Label.INCONCLUSIVE, True), (Label.CORRECT, True), (Label.INCORRECT, False), (Label.INCONCLUSIVE, False)]
     assert average_accuracy(labels) == pytest.approx(0.5)
+
+
+def test_a_conflict_of_values_weighs_at_least_as_much_as_a_sure_reading():
+    gold = [i % 2 == 0 for i in range(200)]
+    told = [{"window_supported": 2.0 if g else -2.0, "values_differ": float(i % 50 == 0)} for i, g in enumerate(gold)]
+    weights = fit_signed_logistic(told, gold, [1.0] * 200)["weights"]
+    assert weights["values_differ"] <= LEAST_OPPOSITION["values_differ"] + 1e-4

@@ -145,12 +145,13 @@ _ARGUMENT = re.compile(r"(?<=\w=)[^\s,()]+|(?<=\w = )[^\s,()]+")
 """What a line of code sets is the writer's choice, not a fact."""
 
 
-def denied_features(features: Mapping[str, float]) -> dict[str, float]:
+def denied_features(features: Mapping[str, float], source: str) -> dict[str, float]:
     """Return the features of the denial of a statement from those of the statement, read as denied.
 
-    A value that the sources confirm contradicts the denial where they have all of the statement's other words too.
+    A value that the sources confirm contradicts the denial where they have all of the statement's other words, and deny nothing.
     """
-    equal, differ = features["values_equal"] * float(features["coverage"] == 1), features["values_differ"]
+    repeated = features["coverage"] == 1 and not text_facts(source).negations
+    equal, differ = features["values_equal"] * float(repeated), features["values_differ"]
     return {**features, "values_equal": float(differ >= MIN_RELEVANT_SHARE), "values_differ": equal, "values_missing": 0.0}
 
 

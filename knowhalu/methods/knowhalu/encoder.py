@@ -116,7 +116,7 @@ class KnowHaluEncoder:
         reading = reading if affirmed else reading.denied()
         names = subject_names(stated, evidence.source)
         features = judgment_features(stated, evidence.windows, reading, names)
-        features = features if affirmed else denied_features(features)
+        features = features if affirmed else denied_features(features, evidence.source)
         part = stated if affirmed else part
         features["on_topic"] = topic_share(part, evidence.source)
         p = self.model.weights(task, form).probability(features, of)

@@ -18,6 +18,7 @@ from knowhalu.methods.common.judgment_model import (
     JudgmentModel,
     Reading,
     SentenceScores,
+    denied_features,
     judgment_features,
     logit,
     speaking_window,
@@ -113,11 +114,18 @@ def test_a_result_that_the_values_of_the_source_refute_differs_surely():
         assert features("The mill ran for 22 years.", source)["values_differ"] == 0
 
 
-def test_a_value_of_another_thing_differs_the_more_surely_the_nearer_its_sentence():
+def test_a_value_differs_only_from_that_of_the_sentence_nearest_to_its_topic():
     source = ("The Carn tower was built in 1871.", "The Penmor mill was built in 1902.")
     assert features("The Carn tower was built in 1902.", *source)["values_differ"] == 1
     assert features("The Penmor mill was built in 1902.", *source)["values_differ"] == 0
-    assert 0 < features("The old tower in Penmor fell in 1902.", source[0])["values_differ"] < 0.5
+    assert features("The old tower in Penmor fell in 1902.", source[0])["values_differ"] == 0
+    assert features("The Carn tower cost 2.5 billion euros.", "The Carn tower cost 2.5 million euros.")["values_differ"] == 2
+
+
+@pytest.mark.parametrize(("source", "conflict"), [("The mill close in 1911.", 1.0), ("The mill did not close in 1911.", 0.0)])
+def test_a_confirmed_value_contradicts_a_denial_unless_the_source_denies_too(source, conflict):
+    statement = features("The mill close in 1911.", source)
+    assert denied_features(statement, source)["values_differ"] == conflict
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted))
