@@ -2,7 +2,7 @@
 """The whole check on everyday cases: the share of right verdicts by kind, of faithful and of hallucinated responses.
 
 The cases are generated from the project's own words (tests/everyday). What claims nothing and what is not in English must be left
-open, for that reason. A kind's interval draws its pairs anew.
+open, for that reason. A kind's interval resamples its pairs.
 """
 
 import json

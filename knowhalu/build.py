@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import knowhalu
 from knowhalu.encoder.models import judge_card, light_folder, verifier_folder
-from knowhalu.encoder.options import EncoderOptions
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError, hide_password
@@ -40,10 +39,8 @@ from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
 from knowhalu.settings import Settings
 
 if TYPE_CHECKING:
-    from knowhalu.encoder.backend import EncoderBackend
     from knowhalu.encoder.judge import AsyncJudge, BlockingJudge
-    from knowhalu.encoder.paired import PairedVerifiers
-    from knowhalu.encoder.score_cache import ScoreCache
+    from knowhalu.encoder.score_cache import PairScorer
 
 
 class BackendPool:
@@ -156,25 +153,10 @@ def _make_llm_backend(settings: Settings) -> Any:
     return make_extension("llms", name, *_llm_options(settings))
 
 
-def _make_encoder(settings: Settings) -> "EncoderBackend | ScoreCache | PairedVerifiers":
-    from knowhalu.encoder.external import open_verifier
-    from knowhalu.encoder.paired import PairedVerifiers
-    from knowhalu.encoder.score_cache import ScoreCache
+def _make_encoder(settings: Settings) -> "PairScorer":
+    from knowhalu.encoder.paired import open_encoder
 
-    options = settings.encoder
-
-    def opened(folder: Path) -> "EncoderBackend | ScoreCache":
-        backend = open_verifier(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
-        return ScoreCache(backend, options.remember) if options.remember else backend
-
-    main, light = opened(verifier_folder(options)), light_folder(options)
-    return main if light is None else PairedVerifiers(main, opened(light))
-
-
-def _verifier_hash(options: EncoderOptions) -> str:
-    """Return the hash of the verifier, with that of the one that reads single sentences where it is another."""
-    light = light_folder(options)
-    return verifier_hash(verifier_folder(options)) + (f" {verifier_hash(light)}" if light else "")
+    return open_encoder(settings.encoder)
 
 
 def _make_judge(card: VerifierCard, settings: Settings) -> "BlockingJudge | AsyncJudge":
@@ -250,7 +232,7 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     reasoners = _all_reasoners(settings, revises=revises)
     hashes = _reasoner_hashes(settings)
     if "encoder" in reasoners:
-        hashes["verifier"] = _verifier_hash(settings.encoder)
+        hashes["verifier"] = verifier_hash(verifier_folder(settings.encoder), light_folder(settings.encoder))
     if revises and settings.reasoner == "llm":
         hashes["revision"] = prompt_family_hash(settings.llm.prompts, REVISION_FAMILY)
     if settings.profile is not None:
@@ -311,7 +293,7 @@ def _reasoner_hashes(settings: Settings) -> dict[str, str]:
         if reasoner == "llm" and isinstance(card.make, str):
             hashes["prompts"] = prompt_family_hash(settings.llm.prompts, card.options)
         if reasoner == "encoder":
-            hashes["verifier"] = _verifier_hash(settings.encoder)
+            hashes["verifier"] = verifier_hash(verifier_folder(settings.encoder), light_folder(settings.encoder))
     return hashes
 
 

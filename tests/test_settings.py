@@ -156,7 +156,7 @@ def test_old_name_of_the_verifier_is_read(tmp_path, old):
     assert load_settings(written(tmp_path, f'[encoder]\nfolder = "{old}"')).encoder.verifier == "mine"
     for branch in ({"folder": old}, {"folder": old, "verifier": "mine"}):
         assert merge_settings(load_settings(pairs=["verifier=base"]), {"encoder": branch}).encoder.verifier == "mine"
-    assert Settings.model_validate({"encoder": {"folder": None}}).encoder.verifier == "small"
+    assert Settings.model_validate({"encoder": {"folder": None}}).encoder.verifier == "auto"
 
 
 def test_old_name_of_the_verifier_means_a_folder_never_a_model():

@@ -4,10 +4,25 @@ Measured on the development sets, the small verifier loses nothing there, and sa
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from knowhalu.encoder.score_cache import PairScorer
+from knowhalu.encoder.models import light_folder, verifier_folder
+from knowhalu.encoder.options import EncoderOptions
+from knowhalu.encoder.score_cache import PairScorer, ScoreCache
 from knowhalu.requests import Entail, TagSpans
+
+
+def open_encoder(options: EncoderOptions) -> PairScorer:
+    """Open the verifier of the options, each with its cache: two of them where single sentences have one of their own."""
+    from knowhalu.encoder.external import open_verifier
+
+    def opened(folder: Path) -> PairScorer:
+        backend = open_verifier(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
+        return ScoreCache(backend, options.remember) if options.remember else backend
+
+    main, light = opened(verifier_folder(options)), light_folder(options)
+    return main if light is None else PairedVerifiers(main, opened(light))
 
 
 class PairedVerifiers:

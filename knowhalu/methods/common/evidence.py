@@ -194,15 +194,14 @@ def _densest_run(
 
 
 def _extend_run(parts: Sequence[WindowPart], first: int, last: int, limit: int) -> tuple[int, int]:
-    """Extend a run by its neighbours, before and after in turn, within `limit` words; a narrow window stays in its paragraphs."""
-    inside = limit < MAX_WINDOW_WORDS
+    """Extend a run by its neighbours in its paragraphs, before and after in turn, within `limit` words."""
     size, grows = sum(p.size for p in parts[first : last + 1]), True
     while grows:
         grows = False
         for i, edge in ((first - 1, first), (last + 1, last)):
             if not 0 <= i < len(parts) or size + parts[i].size > limit:
                 continue
-            if not inside or parts[i].paragraph == parts[edge].paragraph:
+            if parts[i].paragraph == parts[edge].paragraph:
                 first, last, size, grows = min(first, i), max(last, i), size + parts[i].size, True
     return first, last
 

@@ -33,7 +33,7 @@ def logit(p: float) -> float:
 
 
 class SentenceScores(NamedTuple):
-    """What the verifier says of a claim by a single sentence, and the share of the claim's words that it has."""
+    """The scores of a claim by a single sentence, and the share of the claim's words that it has."""
 
     text: str
     scores: Probabilities
@@ -189,8 +189,8 @@ def _known(weights: Mapping[str, float]) -> dict[str, float]:
     return dict(weights)
 
 
-def verifier_hash(folder: Path) -> str:
-    """Return one hash over the files that make a verifier, and the names of the features.
+def verifier_hash(folder: Path, light: Path | None = None) -> str:
+    """Return one hash over the files that make a verifier, those of one for single sentences, and the names of the features.
 
     Neither a run nor a profile of a version with other features may continue here, also where the files are the same.
     """
@@ -200,7 +200,7 @@ def verifier_hash(folder: Path) -> str:
     else:
         fitted = (file_hash(external.fitted / name) for name in FITTED_FILES)
         hashes = [weights_hash(folder), str(external.card.threshold), *fitted]
-    hashes += sorted(FEATURES)
+    hashes += sorted(FEATURES) if light is None else [verifier_hash(light)]
     return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
 

@@ -26,7 +26,7 @@ _LIES_IN = (
     r"\b{0}(?:, (?=(?:an?|the) )| (?:is|was|lies|stands) )(?:(?:an?|the|located|situated)(?: [\w-]+){{0,4}} )?(?:in|of) {1}\b"
     r"|\b{0}, {1}\b"
 )
-"""What a sentence says of a place that is in another."""
+"""How a sentence locates a place in another one."""
 _PLACE = re.compile(rf"\b(?:in|from|near) (?P<place>{_NAME})")
 
 
