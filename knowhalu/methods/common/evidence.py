@@ -28,6 +28,8 @@ MAX_WINDOW_WORDS, MAX_WINDOWS = 320, 3
 """Words of a window, about as many as the verifier reads at once, and windows of a claim."""
 MAX_JOINED_WORDS = 130
 """Words of sentences of several sources that are read together, and of a unit that stays whole."""
+MAX_READ_AGAIN = 2
+"""Quotes that are read again by the larger of two verifiers."""
 MIN_SUPPORT = 0.5
 """Minimum support for a sentence without any of the claim's words to count as knowledge."""
 BLANK_SENTENCE = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
@@ -112,6 +114,27 @@ def score_sentences(part: Sample, query: Query, places: Sequence[SourceSentence]
     best = sorted(sorted(range(len(kept)), key=lambda n: -weight[kept[n]])[:2])
     statements = [str(t) for t in triplets if t.quote in best] or [quotes[n].text for n in best]
     return known.model_copy(update={"text": " ".join(statements)})
+
+
+def read_nearest_again(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[Step, ...]]:
+    """Ask the larger verifier about the nearest quotes of a supported claim, where by the smaller one none supports it."""
+    quotes = {(q.passage, q.start): q for s in steps for q in s.knowledge.quotes}
+    nearest = sorted(quotes.values(), key=lambda q: -q.relevance)[:MAX_READ_AGAIN]
+    if not nearest or any(q.supported >= max(MIN_SUPPORT, q.contradicted) for q in quotes.values()):
+        return tuple(steps)
+    places = {(s.passage.id, s.start): s for step in steps for s in source_sentences(step.passages)}
+    views = [places[q.passage, q.start] for q in nearest]
+    asked, claim = reading_of(part), part.response
+    scores = yield from ask(Entail(tuple(EntailmentPair(v.shaped(form), align_values(claim, v.view), asked) for v in views)))
+    read = {
+        (q.passage, q.start): q.model_copy(update={"supported": p.supported, "contradicted": p.contradicted})
+        for q, p in zip(nearest, scores, strict=True)
+    }
+    known = [tuple(read.get((q.passage, q.start), q) for q in s.knowledge.quotes) for s in steps]
+    return tuple(
+        s.model_copy(update={"knowledge": s.knowledge.model_copy(update={"quotes": quotes})})
+        for s, quotes in zip(steps, known, strict=True)
+    )
 
 
 class WindowPart(NamedTuple):

@@ -12,6 +12,7 @@ from knowhalu.methods.common.evidence import (
     ReadSentence,
     in_form,
     joined_sentences,
+    read_nearest_again,
     read_sentences_of,
     reading_of,
     score_sentences,
@@ -121,6 +122,8 @@ class KnowHaluEncoder:
         features["on_topic"] = topic_share(part, evidence.source)
         p = self.model.weights(task, form).probability(features, of)
         label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
+        if label is Label.CORRECT and affirmed:
+            steps = yield from read_nearest_again(stated, steps, form)
         best = speaking_window(reading, evidence.windows, names)
         window, plain = reading.windows[best], reading.plain[best]
         off_target = label is Label.INCORRECT and bool(part.question) and misses_question(window, plain, features)

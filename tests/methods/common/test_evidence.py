@@ -12,6 +12,7 @@ from knowhalu.methods.common.evidence import (
     META_CONTEXT,
     ReadSentence,
     joined_sentences,
+    read_nearest_again,
     read_sentences_of,
     reading_of,
     score_sentences,
@@ -211,3 +212,18 @@ def test_a_sentence_quoted_in_two_steps_counts_once_as_it_supports_most():
     (kept,) = read_sentences_of([step(source, quotes=(q,)) for q in quotes], PLAIN)
     assert kept.scores == pytest.approx((0.8, 0.1, 0.1)) and kept.relevance == 0.4
     assert kept.view == f"The harbour bridge opened in 1932. {text}"
+
+
+def test_the_nearest_quote_is_read_again_only_where_none_supports():
+    text = "The harbour bridge took a year of repairs. It rained."
+
+    def again(supported):
+        quotes = [Quote(passage="p", text=text[:42], start=0, end=42, supported=supported, contradicted=0.3, relevance=0.9)]
+        asked = read_nearest_again(Sample(response=CLAIM), [step(passage(text), quotes=quotes)], KnowledgeForm.UNSTRUCTURED)
+        try:
+            request = next(asked)
+            asked.send([Probabilities(0.8, 0.1, 0.1) for _ in request.pairs])
+        except StopIteration as end:
+            return [q.supported for s in end.value for q in s.knowledge.quotes]
+
+    assert again(0.7) == [0.7] and again(0.1) == [0.8]
