@@ -18,7 +18,7 @@ from knowhalu.encoder.options import DEFAULT_VERIFIER, EncoderOptions
 from knowhalu.io.output_files import write_text
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
-from tests.everyday.checking import check_cases, is_right, polarity
+from tests.everyday.checking import check_cases, is_right, polarity, shares
 from tests.everyday.kinds import KINDS, Case, case_pairs
 
 DRAWS = 1000
@@ -26,17 +26,12 @@ DRAWS = 1000
 
 
 def measured(cases: Sequence[Case], right: Sequence[bool]) -> dict[str, Any]:
-    """Return the share of right verdicts of all cases with its interval, of each polarity, and of each variety."""
+    """Return the share of right verdicts on the cases of a kind with its interval, and those of its polarities and varieties."""
     pairs = np.array(right, float).reshape(-1, 2).mean(axis=1)
     rng = np.random.default_rng(0)
-    draws = [rng.choice(pairs, len(pairs)).mean() for _ in range(DRAWS)]
-    parts = {name: {key(c) for c in cases} for name, key in (("polarity", polarity), ("variety", lambda c: c.variety))}
-    shares = {
-        value: float(np.mean([ok for c, ok in zip(cases, right, strict=True) if value in (polarity(c), c.variety)]))
-        for value in sorted(parts["polarity"] | parts["variety"])
-    }
-    return {"right": float(pairs.mean()), "low": float(np.quantile(draws, 0.025)), "high": float(np.quantile(draws, 0.975))} | {
-        name: {value: shares[value] for value in sorted(values)} for name, values in parts.items()
+    low, high = np.quantile([rng.choice(pairs, len(pairs)).mean() for _ in range(DRAWS)], [0.025, 0.975])
+    return {"right": float(pairs.mean()), "low": float(low), "high": float(high)} | {
+        name: shares(cases, right, key) for name, key in (("polarity", polarity), ("variety", lambda c: c.variety))
     }
 
 

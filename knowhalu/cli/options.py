@@ -113,10 +113,12 @@ def setting_pairs(given: SettingOptions) -> tuple[str, ...]:
 
 def make_settings(given: SettingOptions) -> "Settings":
     """Load the settings of a command from its file, its pairs and its other options; raises SettingsError."""
+    from knowhalu.encoder.options import DEFAULT_VERIFIER
     from knowhalu.profiles import load_settings
+    from knowhalu.registry import VERIFIERS
 
     settings = load_settings(given.get("settings_file"), setting_pairs(given))
-    packaged = settings.encoder.verifier in ("auto", "small", "base")
+    packaged = settings.encoder.verifier in (DEFAULT_VERIFIER, *VERIFIERS)
     if settings.reasoner == "encoder" and not packaged and (note := _unfitted_note(settings)):
         click.echo(note, err=True)
     return settings

@@ -131,7 +131,7 @@ def _without_asides(sentence: str) -> tuple[str, list[str]]:
         return sentence, []
     inner = _split_coordination(f"{noun} {relative[2]}")
     asides = [p.text for p in inner] if inner else [f"{noun} {relative[2]}"]
-    return f"{before}{after}" if after.strip() else f"{before}.", [_with_full_stop(_capitalize(t)) for t in asides]
+    return f"{before}{after}" if after.strip() else f"{before}.", [_with_full_stop(capitalize(t)) for t in asides]
 
 
 def _antecedent(before: str) -> str | None:
@@ -178,7 +178,7 @@ def _complete_clause(first: _ParsedClause, left: str, right: str, *, bound: bool
         names = [m.group() for m in NAME_PATTERN.finditer(left) if m.group().lower() not in DETERMINERS]
         sure = names == [first.subject] if pronoun in ("he", "she") else not names or names == [first.subject]
         return f"{first.subject}{right[len(own.subject) :]}" if sure and _is_noun(first.subject) else None
-    return _capitalize(right) if _is_noun(own.subject) else None
+    return capitalize(right) if _is_noun(own.subject) else None
 
 
 def _add_subject(first: _ParsedClause, right: str, word: str) -> str | None:
@@ -257,5 +257,6 @@ def _is_noun(subject: str) -> bool:
     return plain or (named is not None and named.group() == subject)
 
 
-def _capitalize(text: str) -> str:
+def capitalize(text: str) -> str:
+    """Return a text whose first letter is a capital."""
     return text[:1].upper() + text[1:]

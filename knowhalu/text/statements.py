@@ -5,6 +5,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
+from knowhalu.text.clauses import capitalize
 from knowhalu.text.questions import AnswerType, expected_answer_type, is_checkable
 from knowhalu.text.sentences import content_words
 from knowhalu.text.wordlists import AUXILIARIES
@@ -21,6 +22,10 @@ _SHORT = re.compile(
 
 _ASSENT = re.compile(r"\W*(?:(?P<yes>yes|yeah|yep|correct|indeed)|no|nope)\b\W*", re.IGNORECASE)
 _NEGATION = re.compile(r"n['’]t\b|\b(?:not|never)\b", re.IGNORECASE)  # noqa: RUF001
+
+
+MIN_STATEMENT_WORDS = 5
+"""Words from which an answer may be a statement that stands alone."""
 
 
 class YesNo(NamedTuple):
@@ -47,7 +52,7 @@ def read_yes_no(question: str, answer: str) -> YesNo | None:
     if found is None or len(content_words(found["rest"] or "")) > 1:
         return _in_words_of_question(asked["rest"], answer)
     rest = re.sub(r"\bnot\s", "", asked["rest"])  # "No" to "Did it not close?" denies that it closed
-    return YesNo(f"{_capitalized(rest)}.", found["yes"] is not None)
+    return YesNo(f"{capitalize(rest)}.", found["yes"] is not None)
 
 
 def _in_words_of_question(asked: str, answer: str) -> YesNo | None:
@@ -63,8 +68,4 @@ def _in_words_of_question(asked: str, answer: str) -> YesNo | None:
     affirmed = negations == 0
     if negations > 1 or _NEGATION.search(asked) or (said and bool(said["yes"]) is not affirmed):
         return None
-    return YesNo(_capitalized(" ".join(_NEGATION.sub(" ", statement).split())), affirmed)
-
-
-def _capitalized(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+    return YesNo(capitalize(" ".join(_NEGATION.sub(" ", statement).split())), affirmed)

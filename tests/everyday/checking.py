@@ -1,6 +1,6 @@
 """The whole check of everyday cases, and which verdicts are right."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from knowhalu.api import Checker
 from knowhalu.results import Verdict
@@ -39,9 +39,9 @@ def polarity(case: Case) -> str:
     return "hallucinated" if case.expected is Expected.HALLUCINATED else "faithful"
 
 
-def shares(cases: Iterable[Case], right: Iterable[bool]) -> dict[str, dict[str, float]]:
-    """Return the share of right verdicts by kind and polarity."""
-    counted: dict[str, dict[str, list[bool]]] = {}
+def shares(cases: Iterable[Case], right: Iterable[bool], key: Callable[[Case], str]) -> dict[str, float]:
+    """Return the share of right verdicts of the cases with each key."""
+    counted: dict[str, list[bool]] = {}
     for case, ok in zip(cases, right, strict=True):
-        counted.setdefault(case.kind, {}).setdefault(polarity(case), []).append(ok)
-    return {kind: {name: sum(oks) / len(oks) for name, oks in part.items()} for kind, part in counted.items()}
+        counted.setdefault(key(case), []).append(ok)
+    return {name: sum(oks) / len(oks) for name, oks in sorted(counted.items())}

@@ -13,11 +13,12 @@ from knowhalu.methods.common.judgment_model import SupportBySteps
 from knowhalu.requests import EntailmentPair, Probabilities
 from knowhalu.text.entities import find_names
 from knowhalu.text.sentences import content_words, word_count
+from knowhalu.text.statements import MIN_STATEMENT_WORDS
 from knowhalu.text.wordlists import NAME_PATTERN
 from knowhalu.types import Sample
 
-MAX_BRIDGES, MIN_STATEMENT_WORDS = 4, 4
-"""Pairs of steps that are read for one claim, and words of an answer that may state a claim."""
+MAX_BRIDGES = 4
+"""Pairs of steps that are read for one claim."""
 _NAME = NAME_PATTERN.pattern
 _DESCRIPTION = re.compile(
     rf"\b[Tt]he (?P<role>(?:[a-z]+ ){{0,2}}[a-z]+) of (?P<of>{_NAME})|(?P<owner>{_NAME})['’]s (?P<owned>[a-z]+)"  # noqa: RUF001

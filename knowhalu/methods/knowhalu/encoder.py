@@ -38,7 +38,7 @@ from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, Un
 from knowhalu.text.language import is_foreign
 from knowhalu.text.questions import AnswerType, is_checkable
 from knowhalu.text.sentences import word_count
-from knowhalu.text.statements import read_yes_no
+from knowhalu.text.statements import MIN_STATEMENT_WORDS, read_yes_no
 from knowhalu.text.values import align_values
 from knowhalu.types import (
     Extraction,
@@ -60,8 +60,6 @@ LANGUAGE_NOTE = "the {} not in English, and the verifier reads English only"
 NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
-MIN_STATEMENT_WORDS = 5
-"""Words from which an answer to an open question is read without it."""
 _NEEDS_QUESTION = re.compile(r"\W*(?:because|so that|in order|to|by|with|for|that|which|when|if|due)\b", re.IGNORECASE)
 RULE_CHECKED_TYPES = frozenset({AnswerType.TIME, AnswerType.NUMBER, AnswerType.YES_NO})
 """Types of questions for which rules decide whether an answer has what is asked for."""
@@ -109,7 +107,7 @@ class KnowHaluEncoder:
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        evidence = _evidence(part, steps, form)
+        evidence = _read_sources(part, steps, form)
         if (unread := _left_open(part, steps, form, evidence)) is not None:
             return unread
         (stated, affirmed), task = _as_statement(part), _task(part)
@@ -164,7 +162,7 @@ def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, re
     )
 
 
-class Evidence(NamedTuple):
+class ReadSources(NamedTuple):
     """What a claim is judged by: a window of each source, and the sentences that were quoted from them."""
 
     windows: list[str]
@@ -176,11 +174,11 @@ class Evidence(NamedTuple):
         return " ".join((*self.windows, *(r.view for r in self.read)))
 
 
-def _evidence(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Evidence:
-    return Evidence([in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form))
+def _read_sources(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> ReadSources:
+    return ReadSources([in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form))
 
 
-def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: Evidence) -> Judgment | None:
+def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: ReadSources) -> Judgment | None:
     """Return the judgment of a claim that cannot be read: in another language, or without evidence."""
     if (foreign := is_foreign(part.response)) or any(map(is_foreign, evidence.windows[:1])):
         note = LANGUAGE_NOTE.format("text is" if foreign else "sources are")
@@ -191,7 +189,7 @@ def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidenc
     return _inconclusive(form, steps, why, missing_evidence_reason(steps))
 
 
-def _read(part: Sample, evidence: Evidence) -> Conversation[Reading]:
+def _read(part: Sample, evidence: ReadSources) -> Conversation[Reading]:
     """Ask the verifier about the windows, with question or context and without, and about sentences of several sources."""
     asked, claim, joined = reading_of(part), part.response, joined_sentences(part, evidence.read)
     aligned = [(w, align_values(claim, w)) for w in evidence.windows]

@@ -195,9 +195,11 @@ def _no_claims(sample: Sample, skipped: tuple[SkippedSpan, ...], method: str) ->
 
 
 def _judge_refusal(sample: Sample, verdict: Verdict) -> Verdict:
-    """Turn the verdict on a refusal that is false: it says of the given sources that they lack what they have."""
+    """Return the verdict on a refusal, which is false if it denies that the given sources have what they have."""
+    if verdict.hallucinated is not False or not sample.question:
+        return verdict
     read = [s.view for s in source_sentences(given_passages(sample))]
-    answer = find_withheld_answer(sample.question or "", sample.response, read) if verdict.hallucinated is False else None
+    answer = find_withheld_answer(sample.question, sample.response, read)
     if answer is None:
         return verdict
     told = f"the sources give what the answer says they do not: {quoted(answer)}"
