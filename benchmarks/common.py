@@ -27,6 +27,8 @@ CLAIM_FILES = """
 """.split()
 PAIR_FILES = ("bump_pairs",)
 WRITTEN = ("written_claims", "written_answers")
+DEVELOPMENT = ("expertqa_dev", "factcheckgpt_dev")
+"""Sets to develop with: sentences of long answers, and claims of answers, with what a search of the web found."""
 RESULTS = Path("benchmarks/results")
 FOLDERS = {
     "data": "folder with the evaluation files",
@@ -82,11 +84,10 @@ def source(sample: Sample) -> str:
 
 
 def paper_pairs(folder: Path, task: str, split: str = "test") -> list[EvalRow]:
-    """Return the KnowHalu paper's own rows: task "qa" (given knowledge), "qa_index" (none) or "summary"."""
+    """Return the KnowHalu paper's own rows: task "qa" or "summary"."""
     name, file = ("knowhalu-summarization", "summ") if task == "summary" else ("knowhalu-qa", "qa")
     samples = load_samples(open_dataset(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
-    bare = {"knowledge": ()} if task == "qa_index" else {}
-    return [EvalRow(s.model_copy(update=bare), s.label == "faithful", s.meta["pair"]) for s in samples]
+    return [EvalRow(s, s.label == "faithful", s.meta["pair"]) for s in samples]
 
 
 def redrawn(groups: Sequence[str], draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:

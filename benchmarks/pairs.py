@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from common import Array, EvalRow, interval, make_parser, ranged, rows_of, source, table_lines, write_results
 from numpy.typing import NDArray
-from quality import stored
+from quality import judged
 from verifier import scores
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.methods.baselines.rules import source_overlap
+from knowhalu.results import Verdict
 
 
 def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:
@@ -70,12 +71,14 @@ def main() -> None:
     parser.add_argument("--folder", action="append", default=[], help="NAME=FOLDER of a verifier; default: the shipped one")
     parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all`, for the whole judgment")
     args = parser.parse_args()
-    rows = rows_of(args.data, "bump_pairs")
+    rows, verdicts = rows_of(args.data, "bump_pairs"), list[Verdict]()
+    if args.runs:
+        rows, verdicts = judged(args.runs, "bump_pairs", rows)
     scored = {"overlap": np.array([source_overlap(r.sample.response, source(r.sample)) for r in rows])}
     for name, folder in (f.split("=", 1) for f in args.folder or ["verifier alone="]):
         scored[name] = scores(EncoderBackend(Path(folder) if folder else None), rows)
-    if args.runs:
-        scored["whole judgment"] = np.array([1 - v.probability for v in stored(args.runs, rows)[0]])
+    if verdicts:
+        scored["whole judgment"] = np.array([1 - v.probability for v in verdicts])
     results = {name: won(rows, values) for name, values in scored.items()}
     write_results(args.out, results, table(results))
     print(args.out.with_suffix(".md").read_text(encoding="utf-8"))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python
 """Quality on labelled files: every evaluation set, and the KnowHalu paper's own test sets, compared with trivial rules.
 
-No threshold is fitted here: the decision threshold is the one shipped with the verifier.
+It reads the outcomes that `knowhalu eval all` left in a folder, of all rows or of a sample (`--limit`). No threshold is fitted
+here: the decision threshold is the one shipped with the verifier.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from common import (
     CLAIM_FILES,
+    DEVELOPMENT,
     PAIR_FILES,
     WRITTEN,
     Array,
@@ -24,21 +25,25 @@ from common import (
     make_parser,
     paper_pairs,
     ranged,
+    redrawn,
     rows_of,
     table_line,
     trivial,
     write_results,
 )
-from verifier import scores
+from verifier import DRAWS, SETS, scores
 
-from knowhalu.api import Checker
 from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.external import open_verifier
+from knowhalu.encoder.models import verifier_folder
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.io.outcomes import parse_outcome
-from knowhalu.profiles import load_settings
 from knowhalu.results import Failure, Outcome, Verdict
 from knowhalu.types import Label
 
 Row = Mapping[str, float]
+PAPER_FILES = {"qa": "knowhalu_qa_pairs", "summary": "knowhalu_summ_pairs"}
+"""The paper's test sets, and their files."""
 _SETS = """\
 Every file is a test file that was not trained on; the decision threshold was fixed beforehand. *Trivial* is a logistic
 regression on length and word overlap alone, fitted on the very rows (5 grouped folds). In brackets: 95 % bootstrap
@@ -76,33 +81,18 @@ def markdown(sets: Mapping[str, Row], paper: Mapping[str, Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tuple[list[Verdict], float | None, list[Failure]]:
-    """Check all rows, or read the outcomes of a run; returns verdicts in order, answers a second of a check, and failures."""
-    if runs is not None:
-        return stored(runs, rows)
-    checker = Checker(load_settings(pairs=pairs))
-    checker.check(rows[0].sample)
-    start = time.perf_counter()
-    outcomes = list(checker.stream(r.sample for r in rows))
-    rate = len(rows) / (time.perf_counter() - start)
-    return [o for o in outcomes if isinstance(o, Verdict)], rate, [o for o in outcomes if isinstance(o, Failure)]
+def judged(folder: Path, name: str, rows: Sequence[EvalRow]) -> tuple[list[EvalRow], list[Verdict]]:
+    """Return the rows that `knowhalu eval all` checked, all or a sample of them, and their verdicts.
 
-
-def stored(folder: Path, rows: list[EvalRow]) -> tuple[list[Verdict], None, list[Failure]]:
-    """Read the verdicts that `knowhalu eval all` left in a folder; raises SystemExit where a row has none."""
+    Raises SystemExit where it checked none, or where a check failed.
+    """
     known = _outcomes(folder)
-    if missing := [r.sample.id for r in rows if r.sample.id not in known]:
-        raise SystemExit(f"{folder}: no outcome of {len(missing)} rows, first: {missing[0]}")
-    outcomes = [known[r.sample.id] for r in rows]
-    return [o for o in outcomes if isinstance(o, Verdict)], None, [o for o in outcomes if isinstance(o, Failure)]
-
-
-def judged(folder: Path, name: str, rows: list[EvalRow]) -> list[Verdict]:
-    """Read the verdicts of a set that `knowhalu eval all` left; raises SystemExit where a row has none, or failed."""
-    verdicts, _, failures = stored(folder, rows)
-    if failures:
-        raise SystemExit(f"{folder}: {name}: {len(failures)} failures, first: {failures[0]}")
-    return verdicts
+    checked = [r for r in rows if r.sample.id in known]
+    outcomes = [known[r.sample.id] for r in checked]
+    failures = [o for o in outcomes if isinstance(o, Failure)]
+    if failures or not checked:
+        raise SystemExit(f"{folder}: {name}: " + (f"{failures[0]}" if failures else "no row was checked"))
+    return checked, [o for o in outcomes if isinstance(o, Verdict)]
 
 
 @cache
@@ -147,34 +137,42 @@ def paper(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path | None) -> dict[str, dict[str, Any]]:
-    """Measure evaluation files; of a file with more than `limit` rows a fixed sample is taken."""
-    results, backend = {}, EncoderBackend()
+def sets(data: Path, names: Sequence[str], runs: Path, backend: EncoderBackend) -> dict[str, dict[str, Any]]:
+    """Measure evaluation files, and the mean of those of `SETS`, whose rows are drawn again in every set."""
+    results, drawn = {}, list[Array]()
     for name in names:
-        rows = rows_of(data, name)
-        if len(rows) > limit:
-            rows = [rows[i] for i in sorted(np.random.default_rng(0).permutation(len(rows))[:limit])]
-        verdicts, rate, failures = run(rows, pairs, runs)
-        if failures:
-            raise SystemExit(f"{name}: {len(failures)} failures, first: {failures[0]}")
-        t_balanced, t_auc = trivial([r.sample for r in rows], np.array([r.faithful for r in rows]), [r.group for r in rows])
+        rows, verdicts = judged(runs, name, rows_of(data, name))
+        gold, groups = np.array([r.faithful for r in rows]), [r.group for r in rows]
+        t_balanced, t_auc = trivial([r.sample for r in rows], gold, groups)
+        alone = scores(backend, rows)
         results[name] = {
-            "rows": len(rows), **measured(rows, verdicts, scores(backend, rows)), "trivial_auc": t_auc,
-            "trivial_balanced": t_balanced, "per_second": rate,
+            "rows": len(rows), **measured(rows, verdicts, alone), "trivial_auc": t_auc, "trivial_balanced": t_balanced
         }  # fmt: skip
-        print(f"{name:20}", *set_cells(results[name]), f"{rate or 0:.1f}/s", sep="  ", flush=True)
+        if name in SETS:
+            whole = np.array([1 - v.probability for v in verdicts])
+            resampled = redrawn(groups, DRAWS, np.random.default_rng(0))
+            drawn.append(np.array([
+                (auc(gold[i], whole[i]), auc(gold[i], whole[i]) - auc(gold[i], alone[i]), balanced(gold[i], whole[i] >= 0.5))
+                for i in resampled
+            ]))  # fmt: skip
+        print(f"{name:20}", *set_cells(results[name]), sep="  ", flush=True)
+    twelve = [r for name, r in results.items() if name in SETS]
+    if len(twelve) > 1:
+        low, high = np.nanpercentile(np.mean(drawn, axis=0), [2.5, 97.5], axis=0)
+        figures = ("auc", "auc_alone", "balanced", "trivial_auc", "trivial_balanced")
+        results[f"**mean of {len(twelve)}**"] = {
+            "rows": sum(r["rows"] for r in twelve), **{key: float(np.mean([r[key] for r in twelve])) for key in figures},
+            **{f"{key}_low": float(v) for key, v in zip(("auc", "gain", "balanced"), low, strict=True)},
+            **{f"{key}_high": float(v) for key, v in zip(("auc", "gain", "balanced"), high, strict=True)},
+        }  # fmt: skip
     return results
 
 
-def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, runs: Path | None) -> dict[str, dict[str, Any]]:
+def papers(data: Path, tasks: Sequence[str], runs: Path) -> dict[str, dict[str, Any]]:
     """Measure the KnowHalu paper's test sets, on all rows and on the length-matched pairs, with the length rule."""
     results: dict[str, dict[str, Any]] = {}
     for task in tasks:
-        rows = paper_pairs(data, task)
-        extra = [f"retrieval.index={index}"] if task == "qa_index" else []
-        verdicts, rate, failures = run(rows, pairs + extra, None if extra else runs)
-        if failures:
-            raise SystemExit(f"{task}: {len(failures)} failures, first: {failures[0]}")
+        rows, verdicts = judged(runs, task, paper_pairs(data, task))
         words = _word_counts(rows)
         near = 6 if task == "summary" else 2
         matched = [i for p in range(0, len(rows), 2) if abs(words[p] - words[p + 1]) <= near for i in (p, p + 1)]
@@ -184,9 +182,8 @@ def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, r
             some = [rows[i] for i in part]
             result = paper(some, [verdicts[i] for i in part])
             cut, length = length_rule(train, (words[part], np.array([r.faithful for r in some])))
-            name = f"{task}, {label}"
-            results[name] = {**result, "length_rule": length, "length_rule_words": cut, "per_second": rate}
-            print(f"{name:26}", *paper_cells(results[name]), f"{rate or 0:.1f}/s", sep="  ", flush=True)
+            results[f"{task}, {label}"] = {**result, "length_rule": length, "length_rule_words": cut}
+            print(f"{task}, {label}", *paper_cells(results[f"{task}, {label}"]), sep="  ", flush=True)
     return results
 
 
@@ -196,19 +193,17 @@ def _word_counts(rows: Sequence[EvalRow]) -> Array:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = make_parser(__doc__, "quality.json", "data")
-    parser.add_argument("--only", nargs="*", help="file names, or qa, qa_index, summary")
-    parser.add_argument("--index", type=Path, help="index for qa_index")
-    parser.add_argument("--limit", type=int, default=100_000)
-    parser.add_argument("--set", dest="pairs", action="append", default=[])
-    parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all` whose outcomes are measured")
+    parser = make_parser(__doc__, "quality.json", "data", "runs")
+    parser.add_argument("--only", nargs="*", help="file names, or qa, summary; default: those of which the run has outcomes")
+    parser.add_argument("--verifier", default="small", help="the verifier of the run, to score it alone; default: %(default)s")
     args = parser.parse_args()
-    names = [*CLAIM_FILES, *PAIR_FILES, *WRITTEN]
-    tasks = ["qa", "summary"] + (["qa_index"] if args.index else [])
-    chosen = args.only or [*tasks, *names]
+    names = [*CLAIM_FILES, *PAIR_FILES, *WRITTEN, *DEVELOPMENT]
+    chosen = args.only or [*PAPER_FILES, *(n for n in names if (args.runs / n).is_dir())]
+    tasks = [task for task, file in PAPER_FILES.items() if (task in chosen or file in chosen) and (args.runs / file).is_dir()]
+    backend = open_verifier(verifier_folder(EncoderOptions(verifier=args.verifier)))
     result = {
-        "sets": sets(args.data, [n for n in names if n in chosen], args.limit, args.pairs, args.runs),
-        "paper": papers(args.data, [t for t in tasks if t in chosen], args.pairs, args.index, args.runs),
+        "sets": sets(args.data, [n for n in names if n in chosen], args.runs, backend),
+        "paper": papers(args.data, tasks, args.runs),
     }
     write_results(args.out, result, markdown(result["sets"], result["paper"]))
 

@@ -110,8 +110,7 @@ def main() -> None:
     sets: dict[str, dict[str, Any]] = {}
     left: dict[str, dict[str, Any]] = {}
     for name in OPEN:
-        rows = rows_of(args.data, name)
-        verdicts = judged(args.runs, name, rows)
+        rows, verdicts = judged(args.runs, name, rows_of(args.data, name))
         left[name] = {"rows": len(rows), "reasons": reasons(verdicts)}
         if name in SETS:
             sets[name] = measured(rows, verdicts, gold(args.data, name))

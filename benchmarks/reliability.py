@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Array, interval, make_parser, ranged, rows_of, table_line, write_results
+from common import DEVELOPMENT, Array, interval, make_parser, ranged, rows_of, table_line, write_results
 from numpy.typing import NDArray
 from quality import judged
 from verifier import SETS
@@ -21,6 +21,8 @@ from knowhalu.report.charts import method_styles, reliability_chart
 
 MOST = 300
 """Rows of each label that are drawn of a set at most, so that large sets do not dominate."""
+SURE = 0.1
+"""P(hallucinated) below which a text counts as surely faithful."""
 
 
 def even(wrong: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
@@ -48,6 +50,8 @@ def measured(wrong: NDArray[np.bool_], probability: Array, groups: list[str]) ->
     result = {"rows": len(wrong), "ece": reliability_bins(wrong, probability).ece, "low": low, "high": high}
     for name, some in (("flagged", flagged), ("passed", ~flagged)):
         result[name] = [int(some.sum()), float(probability[some].mean()), float(wrong[some].mean())] if some.any() else None
+    sure = probability < SURE
+    result["sure"] = [int(sure.sum()), float(wrong[sure].mean()) if sure.any() else None]
     return result
 
 
@@ -56,13 +60,17 @@ def table(results: dict[str, dict[str, Any]]) -> str:
     lines = [
         "P(hallucinated) of the whole judgment, as many hallucinated as faithful rows of every set. *ECE*: expected calibration",
         "error, ten bins of equal width; it cannot be below some .03 on few rows. In brackets: 95 % bootstrap interval, rows of",
-        "one source or claim drawn together. *Flagged*: rows from .5 on, and what they are said to be and are on average.", "",
-        "| set | rows | ECE | flagged | said | true | others | said | true |", "|---|---|---|---|---|---|---|---|---|",
+        "one source or claim drawn together. *Flagged*: rows from .5 on, and what they are said to be and are on average.",
+        f"*Below {SURE}*: rows that are said to be surely faithful, and the share of them that is hallucinated.", "",
+        f"| set | rows | ECE | flagged | said | true | others | said | true | below {SURE} | true |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, r in results.items():
         cells = [name, str(r["rows"]), ranged(r["ece"], r["low"], r["high"])]
         for side in ("flagged", "passed"):
             cells += [str(r[side][0]), f"{r[side][1]:.2f}", f"{r[side][2]:.2f}"] if r[side] else ["0", "-", "-"]
+        rows, share = r["sure"]
+        cells += [str(rows), "-" if share is None else f"{share:.2f}"]
         lines.append(table_line(cells))
     return "\n".join(lines) + "\n"
 
@@ -71,20 +79,24 @@ def main() -> None:
     """Run the benchmark."""
     parser = make_parser(__doc__, "reliability.json", "data", "runs")
     parser.add_argument("--plot", type=Path, default=Path("docs/reliability.svg"))
+    parser.add_argument(
+        "--folder", type=Path, default=PACKAGED_VERIFIER, help="folder of the verifier's judgment.json, for the chart"
+    )
     args = parser.parse_args()
     results: dict[str, dict[str, Any]] = {}
     pooled: list[tuple[NDArray[np.bool_], Array, list[str]]] = []
-    for name in SETS:
-        rows = rows_of(args.data, name)
-        verdicts = judged(args.runs, name, rows)
+    for name in (*SETS, *(n for n in DEVELOPMENT if (args.runs / n).is_dir())):
+        rows, verdicts = judged(args.runs, name, rows_of(args.data, name))
         wrong, probability = np.array([not r.faithful for r in rows]), np.array([v.probability for v in verdicts])
         drawn = even(wrong, MOST)
-        pooled.append((wrong[drawn], probability[drawn], [f"{name}:{rows[i].group}" for i in drawn]))
-        results[name] = measured(*pooled[-1])
+        part = (wrong[drawn], probability[drawn], [f"{name}:{rows[i].group}" for i in drawn])
+        results[name] = measured(*part)
+        if name in SETS:
+            pooled.append(part)
     wrong, probability = (np.concatenate([p[i] for p in pooled]) for i in (0, 1))
     results["all twelve"] = measured(wrong.astype(bool), probability, [g for _, _, groups in pooled for g in groups])
     write_results(args.out, results, table(results))
-    lines = fitted(PACKAGED_VERIFIER) | {"twelve test sets": reliability_bins(wrong.astype(bool), probability)}
+    lines = fitted(args.folder) | {"twelve test sets": reliability_bins(wrong.astype(bool), probability)}
     chart = reliability_chart("reliability", lines, method_styles(lines, ()))
     root = '<svg xmlns="http://www.w3.org/2000/svg" style="background: white" font-family="sans-serif" '
     args.plot.write_text(chart.replace("<svg ", root, 1), encoding="utf-8")
