@@ -133,7 +133,7 @@ class KnowHaluEncoder:
         if label is Label.CORRECT:
             ground = supporting_ground(texts, read, reading, window, found)
         elif not off_target and not is_off_topic(features):
-            ground = opposing_ground(texts, read, found, p, names)
+            ground = opposing_ground(texts, read, found, p)
         steps = rest_on(steps, read, ground)
         if off_target:
             rationale = off_target_reason(part, steps, read)

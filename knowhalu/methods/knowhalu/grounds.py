@@ -1,34 +1,35 @@
 """What a label rests on: sentences of the sources that support or contradict a claim, alone or read together."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from knowhalu.methods.common.attribution import MIN_ADDED_COVERAGE, MIN_DECISIVE_PROBABILITY, MIN_RELEVANCE, cut_passage
-from knowhalu.methods.common.evidence import wanted_words
+from knowhalu.methods.common.evidence import name_words, wanted_words
 from knowhalu.methods.common.judgment_model import Reading
 from knowhalu.methods.common.sources import SourceSentence, given_passages, source_sentences
 from knowhalu.requests import Probabilities
 from knowhalu.text.findings import Findings, sentences_of
-from knowhalu.text.overlap import coverage, found_share
+from knowhalu.text.overlap import coverage, found_share, text_facts
 from knowhalu.text.sentences import content_words, sentences
+from knowhalu.text.wordlists import MONTHS, NATIONALITIES, WEEKDAYS
 from knowhalu.types import KnowledgeForm, Passage, Quote, Sample, Step
 
 MAX_TOGETHER, MIN_ADDED_WORDS = 3, 2
 """Sentences that a label rests on together, and words of the claim that suffice for one more."""
 MIN_NAMED_SHARE = 0.5
 """Minimum share of a claim's names for a sentence to be about what the claim is about."""
+_COMMON_NAMES = frozenset(content_words(" ".join((*MONTHS, *WEEKDAYS, *NATIONALITIES))))
+"""Names that connect no two sentences."""
 MIN_FOUND_SHARE = 0.8
 """Share of the words of a text as it was read that a sentence must have to be where it was read."""
-FOUND_BY = re.compile(r"\(([^()]+)\)$")
-"""The names at the end of a query by which a later step was found."""
 
 
 class ReadQuote(NamedTuple):
-    """A quoted sentence: P(supported) and P(contradicted), its share of the claim's words, and the number of its step.
+    """A quoted sentence: P(supported) and P(contradicted), and its share of the claim's words.
 
     `context` is the sentence as the verifier reads it, with its title and what it refers back to; `own` is its share without.
-    `named` tells how many of the claim's names it has, as a share of those that the best sentence has.
+    `named` tells how many of the claim's names it has, as a share of those that the best sentence has; at least
+    `MIN_NAMED_SHARE` where it has another name of such a sentence, as the director beside a film.
     """
 
     place: SourceSentence
@@ -37,7 +38,6 @@ class ReadQuote(NamedTuple):
     contradicted: float
     share: float
     own: float
-    step: int
     named: float = 1.0
 
     @property
@@ -63,32 +63,32 @@ def read_quotes(part: Sample, steps: Sequence[Step], names: frozenset[str]) -> l
     """Return the quotes of all steps, each once, those with most of the claim's words first; `names` are those of the claim."""
     found: dict[tuple[str, int], ReadQuote] = {}
     topics = (part.response, part.question or part.response)
-    for number, step in enumerate(steps, 1):
-        places = {(s.passage.id, s.start): s for s in source_sentences(step.passages)}
+    for step in steps:
+        places = {_key(s): s for s in source_sentences(step.passages)}
         for q in step.knowledge.quotes:
             place = places[q.passage, q.start]
             context = f"{place.passage.title} {place.view}"
             share, own = (max(coverage(topic, text) for topic in topics) for text in (context, q.text))
-            found.setdefault((q.passage, q.start), ReadQuote(place, context, q.supported, q.contradicted, share, own, number))
-    read = sorted(found.values(), key=lambda r: (-r.share, -r.own))
-    shares = [_named(r.context, read, names) for r in read]
-    hops = [MIN_NAMED_SHARE if _is_next_hop(r, read, names, steps) else 0.0 for r in read]
-    return [r._replace(named=max(both)) for r, *both in zip(read, shares, hops, strict=True)]
+            found.setdefault(_key(place), ReadQuote(place, context, q.supported, q.contradicted, share, own))
+    return _with_names(part, sorted(found.values(), key=lambda r: (-r.share, -r.own)), names)
 
 
-def _named(context: str, read: Iterable[ReadQuote], names: frozenset[str]) -> float:
-    """Return how many of a claim's names a sentence has, as a share of those that the best one has; 1 where none has any."""
-    most = max((len(names & set(content_words(r.context))) for r in read), default=0)
-    return len(names & set(content_words(context))) / most if most else 1.0
-
-
-def _is_next_hop(quote: ReadQuote, read: Iterable[ReadQuote], names: frozenset[str], steps: Sequence[Step]) -> bool:
-    """Tell whether a sentence was found by a name that it has, and that stands beside a name of the claim in an earlier step."""
-    by = FOUND_BY.search(steps[quote.step - 1].query.general) if quote.step > 1 else None
-    here = set(content_words(quote.context))
-    before = [words for r in read if r.step < quote.step and names & (words := set(content_words(r.context)))]
-    named = [set(content_words(name)) for name in by[1].split(", ")] if by else []
-    return any(name and name <= here and any(name <= words for words in before) for name in named)
+def _with_names(part: Sample, read: Sequence[ReadQuote], names: frozenset[str]) -> list[ReadQuote]:
+    """Return quotes with the share of the claim's names; a word that only begins sentences is none."""
+    firm = {
+        word for text in (part.response, part.question or "", *(r.place.view for r in read)) for word in text_facts(text).names
+    }
+    names &= firm.union(*(content_words(r.place.passage.title) for r in read))
+    words = [set(content_words(r.context)) for r in read]
+    most = max((len(names & w) for w in words), default=0)
+    shares = [len(names & w) / most if most else 1.0 for w in words]
+    source = " ".join(r.context for r in read)
+    others = [name_words(r.context, source) - names - _COMMON_NAMES for r in read]
+    beside = {word for found, share in zip(others, shares, strict=True) if share == 1 for word in found}
+    return [
+        r._replace(named=max(share, MIN_NAMED_SHARE if found & beside else 0.0))
+        for r, share, found in zip(read, shares, others, strict=True)
+    ]
 
 
 def supporting_quote(read: Iterable[ReadQuote]) -> ReadQuote | None:
@@ -136,15 +136,15 @@ class Texts(NamedTuple):
         read = [(s, s.shaped(self.form)) for s in source_sentences(passages)]
         return [_Candidate(s, shaped, set(content_words(shaped)), set(content_words(s.text))) for s, shaped in read]
 
-    def nearest(self, first: Iterable[str], among: Iterable[str]) -> list[SourceSentence]:
+    def nearest(self, first: Iterable[str], among: Iterable[str], more: int = MIN_ADDED_WORDS) -> list[SourceSentence]:
         """Return the sentences `first`, and those of texts that have most of the claim's other words.
 
-        A single word more is no reason to cite another sentence, unless it is the last one.
+        A sentence is added for `more` words, fewer of a short claim, or for the last ones.
         """
         chosen, near = self.locate(first), self.locate(s.text for text in among for s in sentences(text))
         titles = {word for s in near for word in content_words(s.passage.title)}
         missing = wanted_words(self.part) - titles
-        least = min(MIN_ADDED_WORDS, MIN_ADDED_COVERAGE * len(missing))
+        least = min(more, MIN_ADDED_COVERAGE * len(missing))
         missing = missing.difference(*(content_words(s.text) for s in chosen))
         while near and len(chosen) < MAX_TOGETHER:
             best = max(near, key=lambda s: len(missing & set(content_words(s.text))))
@@ -192,16 +192,15 @@ def supporting_ground(
     if scores.supported < MIN_DECISIVE_PROBABILITY:
         return None
     calculated = (s for d in found.confirmed for s in sentences_of(d))
-    places = texts.nearest(calculated, texts.joined if joined else [texts.window])
+    places = texts.nearest(calculated, texts.joined, more=1) if joined else texts.nearest(calculated, [texts.window])
     return Ground(tuple(places), scores, "together") if places else None
 
 
-def opposing_ground(
-    texts: Texts, read: Sequence[ReadQuote], found: Findings, supported: float, names: frozenset[str]
-) -> Ground | None:
+def opposing_ground(texts: Texts, read: Sequence[ReadQuote], found: Findings, supported: float) -> Ground | None:
     """Return what a claim of P(supported) fails by: what rules found in sentences about it, or a sentence that contradicts it."""
     places = texts.locate(found.opposed)
-    if any(_named(f"{s.passage.title} {s.view}", read, names) >= MIN_NAMED_SHARE for s in places):
+    aside = {_key(r.place) for r in read if not r.speaks}
+    if any(_key(s) not in aside for s in places):
         return Ground(tuple(places), Probabilities(supported, 1 - supported, 0.0), "compared")
     worst = contradicting_quote(read)
     return _alone(worst) if worst is not None else None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from knowhalu.methods.common.sources import SourceSentence
-from knowhalu.methods.knowhalu.grounds import FOUND_BY, Ground, ReadQuote, supporting_quote
+from knowhalu.methods.knowhalu.grounds import Ground, ReadQuote, supporting_quote
 from knowhalu.text.entities import find_names
 from knowhalu.text.findings import Findings
 from knowhalu.text.overlap import coverage, text_facts
@@ -208,6 +208,6 @@ def _cited(place: SourceSentence, steps: Sequence[Step], at: int = 0) -> str:
     key = (place.passage.id, place.start)
     number = next((n for n, s in enumerate(steps, 1) if key in {(q.passage, q.start) for q in s.knowledge.quotes}), 1)
     if number > 1:
-        by = FOUND_BY.search(steps[number - 1].query.general)
+        by = re.search(r"\(([^()]+)\)$", steps[number - 1].query.general)
         notes.append(f"found in step {number}" + (f" by way of {_name(by[1])}" if by else ""))
     return quoted(place.text, at=at) + (f" ({', '.join(notes)})" if notes else "")

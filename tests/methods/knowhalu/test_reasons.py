@@ -41,7 +41,7 @@ def judged(part, steps, label, *, supported=0.0, names=frozenset()):
     if label is Label.CORRECT:
         ground = supporting_ground(texts, read, Reading((window,), (window,), None, ()), window, found)
     else:
-        ground = opposing_ground(texts, read, found, 0.1, names)
+        ground = opposing_ground(texts, read, found, 0.1)
     steps = rest_on(steps, read, ground)
     return ground, judgment_reason(part, steps, label, read, ground, found, source), steps
 
