@@ -93,6 +93,20 @@ def test_a_sentence_may_lack_the_name_that_it_contradicts(reasoner):
     assert [(e.relation, e.quote) for e in found.evidence] == [("contradicts", born)]
 
 
+def test_a_sentence_on_a_work_is_cited_where_another_names_it_beside_its_author(reasoner):
+    painted, shown = "Otto Kern painted Grey Harbour for a school.", "Grey Harbour was first shown in Paris in 1937."
+    claim = "The picture by Otto Kern was first shown in Brussels in 1937."
+    found = checked(reasoner, claim, (painted, shown), lambda p: NO if p.premise == shown else OPEN)
+    assert [(e.relation, e.quote) for e in found.evidence] == [("contradicts", shown)]
+
+
+def test_a_word_that_only_begins_sentences_is_no_name_that_others_lack(reasoner):
+    free, half = "Small dogs in a carrier travel free.", "For a large dog in a carrier, a ticket is at half fare."
+    claim = "Small dogs in a carrier need a ticket at half fare."
+    found = checked(reasoner, claim, f"{free} {half}", lambda p: NO if p.premise == half else OPEN)
+    assert [e.quote for e in found.evidence] == [half]
+
+
 def test_a_sentence_of_a_window_beyond_the_retrieved_passages_is_cited_in_its_document():
     text = "The Carn tower is old. The Carn tower is 41 metres high."
     part = Sample(response="The Carn tower is 38 metres high.", documents=(Document(id="d", text=text),))
