@@ -35,7 +35,7 @@ class _Result(Record):
 
 
 class Evidence(Record):
-    """Characters of the response, the characters of a source that support or contradict them, and the probability of that.
+    """Characters of the response, those of a source that support or contradict them, alone or together, and the probability.
 
     `quote == passage.text[start:end]`; `document_start` is the place of the quote in the document `document`.
     """

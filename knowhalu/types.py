@@ -202,7 +202,9 @@ class Query(Record):
 class Quote(Record):
     """A sentence of a passage, byte for byte: `text == passage.text[start:end]`.
 
-    `relevance` is its largest share of the words of the question, the claim or the query.
+    `relevance` is its largest share of the words of the question, the claim or the query; 1 where the judgment rests on it, and 0
+    where it is about another thing. The probabilities are those of the sentence alone, or where the judgment rests on it, those
+    by all sentences that it rests on.
     """
 
     passage: str

@@ -49,11 +49,12 @@ _FROM, _TO = re.compile(r"\bfrom (?:about |some )?[$€£¥₹]?$"), re.compile(
 class Derivation(NamedTuple):
     """A claim's value or comparison, the two values of the source that yield it or another, and which of both they do.
 
-    `explanation` writes out the calculation, as "1,200 - 1,000 = 200".
+    `sentences` are those of the two values; `explanation` writes out the calculation, as "1,200 - 1,000 = 200".
     """
 
     value: Value
     sources: tuple[Value, Value]
+    sentences: tuple[str, ...]
     agreement: Agreement
     explanation: str
     operation: Operation
@@ -77,12 +78,13 @@ class _Result(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """A result with the share of the claim's words in its sentences, and what it says of the claim.
+    """A result with its sentences, the share of the claim's words in them, and what it says of the claim.
 
     `named`: the sentences have all names of the claim; `alone`: they have no third value that measures the same.
     """
 
     result: _Result
+    sentences: tuple[str, ...]
     agreement: Agreement | None
     share: float
     named: bool
@@ -115,7 +117,8 @@ def _results(claim: str, claimed: Claimed, sentences: Sequence[str]) -> Iterator
             found = words[one.sentence] | words[other.sentence]
             here = [o.value for o in operands if o.sentence in (one.sentence, other.sentence)]
             alone = sum(_measure(v) == _measure(one.value) for v in here) == 2
-            yield _Scored(result, _agreement(claimed, result), len(topic & found) / len(topic), names <= found, alone)
+            texts = tuple(dict.fromkeys((one.text, other.text)))
+            yield _Scored(result, texts, _agreement(claimed, result), len(topic & found) / len(topic), names <= found, alone)
 
 
 def _measure(value: Value) -> tuple[ValueKind, str]:
@@ -129,15 +132,16 @@ def _decide(claimed: Claimed, scored: Sequence[_Scored]) -> Derivation | None:
     equal = [s for s in nearest if s.agreement is Agreement.EQUAL]
     near = [s for s in scored if s.share >= best / 2]
     if equal and best >= MIN_SHARE and len(nearest) <= MAX_EQUALLY_NEAR:
-        result, agreement = equal[0].result, Agreement.EQUAL
+        chosen, agreement = equal[0], Agreement.EQUAL
     elif nearest == near and len(near) == 1 and best >= MIN_SURE_SHARE and near[0].alone and near[0].result.ordered:
-        result, agreement = near[0].result, Agreement.DIFFERENT
+        chosen, agreement = near[0], Agreement.DIFFERENT
     else:
         return None
     if agreement is not (equal or near)[0].agreement:
         return None
+    result = chosen.result
     text = result.formula if claimed.operation is Operation.COMPARISON else f"{result.formula} = {_write(claimed, result)}"
-    return Derivation(claimed.value, result.sources, agreement, text, claimed.operation)
+    return Derivation(claimed.value, result.sources, chosen.sentences, agreement, text, claimed.operation)
 
 
 def _calculate(claimed: Claimed, topic: frozenset[str], one: _Operand, other: _Operand) -> _Result | None:

@@ -26,11 +26,15 @@ class Roles(NamedTuple):
     patient: frozenset[str]
 
 
-def exchanges_roles(claim: str, sentences: Iterable[str]) -> bool:
-    """Tell whether a sentence has a claim's verb between the same two names in exchanged roles, and none has it as claimed."""
-    claimed, given = set(find_roles(claim)), {r for s in sentences for r in find_roles(s)}
-    exchanged = [c for c in claimed for g in given if _same_verb(c, g) and (c.agent, c.patient) == (g.patient, g.agent)]
-    return any(not any(_same_verb(c, g) and (c.agent, c.patient) == (g.agent, g.patient) for g in given) for c in exchanged)
+def find_exchange(claim: str, sentences: Iterable[str]) -> str | None:
+    """Return the sentence that has a claim's verb between the same two names in exchanged roles, unless one has it as claimed."""
+    given = {roles: sentence for sentence in sentences for roles in find_roles(sentence)}
+    for c in find_roles(claim):
+        same = [g for g in given if _same_verb(c, g)]
+        exchanged = [g for g in same if (c.agent, c.patient) == (g.patient, g.agent)]
+        if exchanged and not any((c.agent, c.patient) == (g.agent, g.patient) for g in same):
+            return given[exchanged[0]]
+    return None
 
 
 def find_roles(text: str) -> list[Roles]:

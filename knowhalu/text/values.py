@@ -15,12 +15,14 @@ from knowhalu.text.value_spans import Value, ValueKind, find_values, values_with
 
 __all__ = [
     "Agreement",
+    "Conflict",
     "Value",
     "ValueCheck",
     "ValueKind",
     "align_values",
     "check_values",
     "compare_values",
+    "find_conflict",
     "find_values",
     "same_unit",
     "topic_of_values",
@@ -130,32 +132,44 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
     return tuple(best.values())
 
 
-def value_conflict(claim: str, sentences: Sequence[str], question: str = "") -> float:
-    """Return how surely the sentences give another value for what a claim says: 0, 0.5, 1, or 2 for a slip of scale.
+class Conflict(NamedTuple):
+    """A value of a claim, another one that the sentence nearest to its topic has, and how sure this is: 0.5, 1, or 2."""
 
-    It is sure where the sentence that is nearest to the topic has one other value of a known unit, and no sentence as near has
-    the same; half as sure where it has several. On training rows a conflict farther away, or between numbers of unknown things,
-    says nothing. Values that the question gives are not compared. The same digits at another scale, as "2.5 billion" for "2.5
-    million", are no result of a calculation.
+    value: Value
+    source: Value
+    sentence: str
+    sure: float
+
+
+def find_conflict(claim: str, sentences: Sequence[str], question: str = "") -> Conflict | None:
+    """Return the surest other value that the sentences give for what a claim says; None without any.
+
+    It is sure (1) where the sentence that is nearest to the topic has one other value of a known unit, and no sentence as near
+    has the same; half as sure where it has several. On training rows a conflict farther away, or between numbers of unknown
+    things, says nothing. Values that the question gives are not compared. The same digits at another scale, as "2.5 billion" for
+    "2.5 million", are no result of a calculation (2).
     """
     topic = topic_of_values(claim, question)
     shares = [len(topic & set(content_words(s))) / max(1, len(topic)) for s in sentences]
     nearest = [s for s, share in zip(sentences, shares, strict=True) if share == max(shares) >= MIN_SURE_SHARE]
     settled = find_values(question)
     values = [v for v in find_values(claim) if not any(compare_values(v, s) is Agreement.EQUAL for s in settled)]
-    return max((_conflict(value, nearest) for value in values), default=0.0)
+    found = [conflict for value in values if (conflict := _conflict(value, nearest))]
+    return max(found, key=lambda c: c.sure, default=None)
 
 
-def _conflict(value: Value, sentences: Sequence[str]) -> float:
-    worst = 0.0
+def _conflict(value: Value, sentences: Sequence[str]) -> Conflict | None:
+    worst: Conflict | None = None
     for sentence in sentences:
         compared = {other: _agreement(value, other) for other in values_with_periods(sentence)}
         if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
-            return 0.0
+            return None
         differing = [v for v, agreement in compared.items() if agreement is Agreement.DIFFERENT and _has_unit(value, v)]
         if differing:
-            slip = any(_is_scale_slip(value, v) for v in differing)
-            worst = max(worst, 2.0 if slip else 1.0 if len(differing) == 1 else 0.5)
+            slip = next((v for v in differing if _is_scale_slip(value, v)), None)
+            sure = 2.0 if slip else 1.0 if len(differing) == 1 else 0.5
+            if worst is None or sure > worst.sure:
+                worst = Conflict(value, slip or differing[0], sentence, sure)
     return worst
 
 

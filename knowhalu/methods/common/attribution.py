@@ -218,7 +218,7 @@ def keep_quoted_passages(judgment: Judgment) -> Judgment:
     steps = []
     for step in judgment.steps:
         passages = {p.id: p for p in step.passages}
-        cut = {(q.passage, q.start): _quote_as_passage(q, passages[q.passage]) for q in step.knowledge.quotes}
+        cut = {(q.passage, q.start): cut_passage(passages[q.passage], q.start, q.end) for q in step.knowledge.quotes}
         quotes = tuple(
             q.model_copy(update={"passage": cut[q.passage, q.start].id, "start": 0, "end": len(q.text)})
             for q in step.knowledge.quotes
@@ -228,6 +228,7 @@ def keep_quoted_passages(judgment: Judgment) -> Judgment:
     return judgment.model_copy(update={"steps": tuple(steps)})
 
 
-def _quote_as_passage(quote: Quote, passage: Passage) -> Passage:
-    place = {"start": passage.start + quote.start, "end": passage.start + quote.end}
-    return passage.model_copy(update={"id": f"{passage.id}:{quote.start}", "text": quote.text, **place})
+def cut_passage(passage: Passage, start: int, end: int) -> Passage:
+    """Return characters of a passage as a passage of their own."""
+    place = {"start": passage.start + start, "end": passage.start + end}
+    return passage.model_copy(update={"id": f"{passage.id}:{start}", "text": passage.text[start:end], **place})

@@ -281,8 +281,8 @@ def read_sentences_of(steps: Sequence[Step], form: KnowledgeForm) -> list[ReadSe
     return list(kept.values())
 
 
-def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
-    """Join the sentences of several passages that a claim needs together; None where one suffices or nothing connects them.
+def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> list[ReadSentence]:
+    """Return the sentences of several passages that a claim needs together; none where one suffices or nothing connects them.
 
     Sentences are added by how many of the wanted words they add. Those of several documents belong together where a name that
     the claim does not have stands in both, as the author between a book and a birthplace: else they may be of two things.
@@ -298,8 +298,8 @@ def joined_sentences(part: Sample, read: Sequence[ReadSentence]) -> str | None:
         room -= word_count(read[best].view)
     together = [read[i] for i in sorted(chosen)]
     if len({r.passage for r in together}) < 2 or (len({r.document for r in together}) > 1 and not bridging_names(part, together)):
-        return None
-    return " ".join(r.view for r in together)
+        return []
+    return together
 
 
 def bridging_names(part: Sample, read: Sequence[ReadSentence]) -> frozenset[str]:

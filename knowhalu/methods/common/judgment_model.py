@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,10 @@ from knowhalu.io.fitted_files import FITTED_FILES, HASHED_FILES, check_fitted_we
 from knowhalu.io.verifier_file import ExternalVerifier, read_external
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.requests import Probabilities
-from knowhalu.text.arithmetic import check_arithmetic
-from knowhalu.text.operations import blank_out
+from knowhalu.text.findings import Findings, find_findings, without_arguments
 from knowhalu.text.overlap import coverage, found_share, text_facts
-from knowhalu.text.roles import exchanges_roles
 from knowhalu.text.sentences import content_words, sentences
-from knowhalu.text.values import Agreement, check_values, value_conflict
+from knowhalu.text.values import Agreement
 from knowhalu.types import KnowledgeForm, Sample
 
 TASKS = ("claim", "answer")
@@ -100,8 +97,10 @@ MIN_RELEVANT_SHARE = 0.5
 """The share of a claim's words that a sentence must have for its contradiction to count."""
 
 
-def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, names: frozenset[str]) -> dict[str, float]:
-    """Return the features of a claim on `names`; `windows` are the texts that were read."""
+def judgment_features(
+    part: Sample, windows: Sequence[str], reading: Reading, names: frozenset[str]
+) -> tuple[dict[str, float], Findings]:
+    """Return the features of a claim on `names`, and the findings behind them; `windows` are the texts that were read."""
     views = [s.text for s in reading.sentences]
     source = " ".join((*windows, *views))
     claim, best = part.response, speaking_window(reading, windows, names)
@@ -114,12 +113,8 @@ def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, na
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
     near = [*views, *(s.text for s in sentences(windows[best]))]
-    claim = _ARGUMENT.sub("", claim)
-    derived = check_arithmetic(claim, near)
-    rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
-    refuted = any(d.agreement is Agreement.DIFFERENT for d in derived)
-    differs = 1.0 if refuted or exchanges_roles(claim, near) else value_conflict(rest, near, part.question or "")
-    agreements = [*(d.agreement for d in derived), *(c.agreement for c in check_values(rest, source))]
+    found = find_findings(claim, near, source, part.question or "")
+    agreements = found.agreements
     return {
         "window_supported": logit(max(window.supported, settled)),
         "window_contradicted": logit(window.contradicted),
@@ -127,23 +122,19 @@ def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, na
         "sentence_supported": logit(max(settled, *_speaking(reading.sentences, names))),
         "sentence_contradicted": logit(max(relevant, default=0.0)),
         "joined_supported": logit(max(joined.supported, window.supported, settled)),
-        "coverage": coverage(claim, source),
+        "coverage": coverage(without_arguments(claim), source),
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
-        "values_equal": float(bool(agreements) and not differs and all(a is Agreement.EQUAL for a in agreements)),
-        "values_differ": differs,
+        "values_equal": float(bool(agreements) and not found.differ and all(a is Agreement.EQUAL for a in agreements)),
+        "values_differ": found.differ,
         "values_missing": float(None in agreements),
-    }
+    }, found
 
 
 def _speaking(sentences: Sequence[SentenceScores], names: frozenset[str]) -> list[float]:
     """Return P(supported) by the sentences with most of the names of a claim: what others say may hold for another thing."""
     shares = [len(names & set(text_facts(s.text).content)) for s in sentences]
     return [s.scores.supported for s, share in zip(sentences, shares, strict=True) if share == max(shares)]
-
-
-_ARGUMENT = re.compile(r"(?<=\w=)[^\s,()]+|(?<=\w = )[^\s,()]+")
-"""What a line of code sets is the writer's choice, not a fact."""
 
 
 def denied_features(features: Mapping[str, float], source: str) -> dict[str, float]:

@@ -41,8 +41,8 @@ def is_off_topic(features: Mapping[str, float]) -> bool:
 
 def unsupported_relation(features: Mapping[str, float]) -> Relation:
     """Return whether sources that do not support a statement contradict it, or are neutral."""
-    contradicts = features.get("window_contradicted", 0.0) > 0 or features.get("sentence_contradicted", 0.0) > 0
-    return Relation.CONTRADICTION if contradicts else Relation.NEUTRAL
+    against = ("window_contradicted", "sentence_contradicted", "values_differ")
+    return Relation.CONTRADICTION if any(features.get(name, 0.0) > 0 for name in against) else Relation.NEUTRAL
 
 
 def misses_question(asked: Probabilities, plain: Probabilities, features: dict[str, float]) -> bool:

@@ -31,10 +31,12 @@ from knowhalu.methods.common.judgment_model import (
 from knowhalu.methods.common.verdict import missing_evidence_reason
 from knowhalu.methods.knowhalu.bridges import best_bridge, find_bridges
 from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misses_question, topic_share, unsupported_relation
+from knowhalu.methods.knowhalu.grounds import Texts, opposing_ground, read_quotes, rest_on, supporting_ground
 from knowhalu.methods.knowhalu.hops import next_clause, next_hop
 from knowhalu.methods.knowhalu.off_target import extract_entity
-from knowhalu.methods.knowhalu.reasons import bridge_reason, judgment_reason, missing_topic_reason, off_target_reason
+from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
 from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
+from knowhalu.text.findings import Findings
 from knowhalu.text.language import is_foreign
 from knowhalu.text.questions import AnswerType, is_checkable
 from knowhalu.text.sentences import word_count
@@ -107,15 +109,16 @@ class KnowHaluEncoder:
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        evidence = _read_sources(part, steps, form)
+        (stated, affirmed), task = _as_statement(part), _task(part)
+        evidence = _read_sources(part, stated, steps, form)
         if (unread := _left_open(part, steps, form, evidence)) is not None:
             return unread
-        (stated, affirmed), task = _as_statement(part), _task(part)
         reading = yield from _read(stated, evidence)
         reading = reading if affirmed else reading.denied()
         names = subject_names(stated, evidence.source)
-        features = judgment_features(stated, evidence.windows, reading, names)
-        features = features if affirmed else denied_features(features, evidence.source)
+        features, found = judgment_features(stated, evidence.windows, reading, names)
+        if not affirmed:
+            features, found = denied_features(features, evidence.source), Findings()
         part = stated if affirmed else part
         features["on_topic"] = topic_share(part, evidence.source)
         p = self.model.weights(task, form).probability(features, of)
@@ -125,15 +128,19 @@ class KnowHaluEncoder:
         best = speaking_window(reading, evidence.windows, names)
         window, plain = reading.windows[best], reading.plain[best]
         off_target = label is Label.INCORRECT and bool(part.question) and misses_question(window, plain, features)
+        read, ground = read_quotes(part, steps, names), None
+        texts = Texts(part, steps, form, evidence.windows[best], [r.view for r in evidence.joined])
+        if label is Label.CORRECT:
+            ground = supporting_ground(texts, read, reading, window, found)
+        elif not off_target and not is_off_topic(features):
+            ground = opposing_ground(texts, read, found, p)
+        steps = rest_on(steps, read, ground)
         if off_target:
-            rationale = off_target_reason(part, steps)
+            rationale = off_target_reason(part, steps, read)
         elif label is not Label.CORRECT and is_off_topic(features):
             rationale = missing_topic_reason(part, evidence.source)
-        elif label is Label.CORRECT and (by := reading.bridged) and by.settles and by.supported > window.supported:
-            rationale = bridge_reason(by.name, by.sentences)
         else:
-            together = max(r.supported for r in (window, reading.joined) if r is not None)
-            rationale = judgment_reason(part, steps, label, together, evidence.source)
+            rationale = judgment_reason(part, steps, label, read, ground, found, evidence.source)
         return Judgment(
             form=form,
             label=label,
@@ -143,7 +150,7 @@ class KnowHaluEncoder:
             kind=HallucinationKind.OFF_TARGET if off_target else None,
             inconclusive_reason=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
             relation=unsupported_relation(features) if label is Label.INCORRECT and not off_target else None,
-            steps=tuple(steps),
+            steps=steps,
             features=features,
         )
 
@@ -163,10 +170,11 @@ def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, re
 
 
 class ReadSources(NamedTuple):
-    """What a claim is judged by: a window of each source, and the sentences that were quoted from them."""
+    """What a claim is judged by: a window of each source, the sentences quoted from them, and those that are read together."""
 
     windows: list[str]
     read: list[ReadSentence]
+    joined: list[ReadSentence]
 
     @property
     def source(self) -> str:
@@ -174,8 +182,9 @@ class ReadSources(NamedTuple):
         return " ".join((*self.windows, *(r.view for r in self.read)))
 
 
-def _read_sources(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> ReadSources:
-    return ReadSources([in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form))
+def _read_sources(part: Sample, stated: Sample, steps: Sequence[Step], form: KnowledgeForm) -> ReadSources:
+    read = read_sentences_of(steps, form)
+    return ReadSources([in_form(w.text, form) for w in source_windows(part, steps)], read, joined_sentences(stated, read))
 
 
 def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: ReadSources) -> Judgment | None:
@@ -191,7 +200,7 @@ def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidenc
 
 def _read(part: Sample, evidence: ReadSources) -> Conversation[Reading]:
     """Ask the verifier about the windows, with question or context and without, and about sentences of several sources."""
-    asked, claim, joined = reading_of(part), part.response, joined_sentences(part, evidence.read)
+    asked, claim, joined = reading_of(part), part.response, " ".join(r.view for r in evidence.joined)
     aligned = [(w, align_values(claim, w)) for w in evidence.windows]
     pairs = [EntailmentPair(w, c, asked) for w, c in aligned]
     pairs += [EntailmentPair(w, c) for w, c in aligned if asked]

@@ -149,7 +149,7 @@ class KnowHalu:
         doubted = (yield from self.reasoner.unsupported_spans(part, final)) if final.label is Label.INCORRECT else ()
         unreadable = final.inconclusive_reason is InconclusiveReason.LANGUAGE
         label = final.label if unreadable else resolve_inconclusive(final.label, sample.task)
-        evidence = evidence_for(span, final)
+        evidence = evidence_for(span, base if base.label is final.label else final)  # the one whose reason is shown
         return Segment(
             start=span.start,
             end=span.end,

@@ -36,7 +36,7 @@ def features(claim, *windows, question=None, names=NOBODY, scores=None, plain=No
     scores = scores or (EVEN,) * len(windows)
     sentences = sentences or [(w, UNREAD, 0.0) for w in windows]
     reading = Reading(scores, plain or scores, joined, tuple(SentenceScores(*s) for s in sentences))
-    return judgment_features(Sample(response=claim, question=question), windows, reading, names)
+    return judgment_features(Sample(response=claim, question=question), windows, reading, names)[0]
 
 
 def test_every_feature_but_that_of_the_topic_is_computed():
@@ -141,7 +141,7 @@ def test_more_support_never_lowers_a_supporting_feature_nor_raises_an_opposing_o
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=60))
 def test_features_are_finite_for_any_text(claim, source, question):
-    found = judgment_features(
+    found, _ = judgment_features(
         Sample.model_construct(response=claim, question=question),
         (source,),
         Reading((EVEN,), (EVEN,), None, (SentenceScores(source, EVEN, 1.0),)),

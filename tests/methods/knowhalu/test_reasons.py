@@ -2,6 +2,8 @@
 
 import pytest
 
+from knowhalu.methods.common.judgment_model import Reading
+from knowhalu.methods.knowhalu.grounds import Texts, opposing_ground, read_quotes, rest_on, supporting_ground
 from knowhalu.methods.knowhalu.reasons import (
     MAX_NAMED,
     MAX_QUOTED,
@@ -10,6 +12,8 @@ from knowhalu.methods.knowhalu.reasons import (
     off_target_reason,
     quoted,
 )
+from knowhalu.requests import Probabilities
+from knowhalu.text.findings import find_findings
 from knowhalu.text.sentences import sentences
 from knowhalu.types import Knowledge, KnowledgeForm, Label, Passage, Query, Quote, Sample, Step
 
@@ -27,9 +31,24 @@ def step_of(text, scores, *, title="", name="p", general=""):
     return Step(thought="", query=query, passages=(passage,), knowledge=Knowledge(form=FORM, quotes=quotes, text=text))
 
 
+def judged(part, steps, label, *, supported=0.0, names=frozenset()):
+    """Return the ground and the reason; `supported` is by the window, all sources as one."""
+    source = " ".join(p.text for s in steps for p in s.passages)
+    window, read = Probabilities(supported, 1 - supported, 0.0), read_quotes(part, steps, names)
+    near = [r.place.shaped(FORM) for r in read]
+    found = find_findings(part.response, near, source, part.question or "")
+    texts = Texts(part, steps, FORM, source, [])
+    if label is Label.CORRECT:
+        ground = supporting_ground(texts, read, Reading((window,), (window,), None, ()), window, found)
+    else:
+        ground = opposing_ground(texts, read, found, 0.1)
+    steps = rest_on(steps, read, ground)
+    return ground, judgment_reason(part, steps, label, read, ground, found, source), steps
+
+
 def reason(response, text, scores, label=Label.INCORRECT, *, question=None, together=0.0, title=""):
     part = Sample(response=response, question=question)
-    return judgment_reason(part, [step_of(text, scores, title=title)], label, together, text)
+    return judged(part, [step_of(text, scores, title=title)], label, supported=together)[1]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +58,11 @@ def reason(response, text, scores, label=Label.INCORRECT, *, question=None, toge
         ("The count covered 210 barns.", "The count covered about 180 barns.", "says about 180 barns, the claim 210 barns"),
         ("The mill burnt down in May 1911.", "The mill burnt down in June 1911.", "says June 1911, the claim May 1911"),
         ("Rents rose by 4 percent.", "Rents rose by 14 percent.", "says 14 percent, the claim 4 percent"),
-        ("The harbour opened in 1874.", "The harbour was planned in 1874. It opened in 1881.", "says 1881, the claim 1874"),
+        (
+            "The harbour opened in 1874.",
+            "The harbour was planned in 1874. The harbour opened in 1881.",
+            "says 1881, the claim 1874",
+        ),
     ],
 )
 def test_a_value_that_differs_is_named_beside_that_of_the_claim(claim, source, said):
@@ -104,13 +127,16 @@ def test_a_supported_claim_names_its_sentence_and_how_it_was_found():
     first = step_of("The poet was born in Varna.", [(0.2, 0.1)], name="a")
     second = step_of("Varna lies on the Black Sea.", [(0.9, 0.0)], name="b", title="Varna", general="On which sea? (Varna)")
     part = Sample(question="On which sea does the poet's birthplace lie?", response="The Black Sea")
-    told = judgment_reason(part, [first, second], Label.CORRECT, 0.9, "")
+    _, told, _ = judged(part, [first, second], Label.CORRECT)
     assert told == "supported by “Varna lies on the Black Sea.” (Varna, found in step 2 by way of Varna)"
 
 
 @pytest.mark.parametrize(
     ("together", "said"),
-    [(0.9, "supported by several sentences together"), (0.1, "no sentence states it, but the sources contain all of its words")],
+    [
+        (0.9, "supported, with the sentences around it, by “The"),
+        (0.1, "no sentence states it, but the sources contain all of its"),
+    ],
 )
 def test_support_is_claimed_only_where_the_verifier_sees_it(together, said):
     source = "The ferry is red."
@@ -119,7 +145,8 @@ def test_support_is_claimed_only_where_the_verifier_sees_it(together, said):
 
 def test_an_answer_that_misses_its_question_is_told_what_is_asked_for():
     part = Sample(question="When did the mine close?", response="The mine lies near Falun.")
-    told = off_target_reason(part, [step_of("The mine lies near Falun.", [(0.9, 0.0)])])
+    steps = [step_of("The mine lies near Falun.", [(0.9, 0.0)])]
+    told = off_target_reason(part, steps, read_quotes(part, steps, frozenset()))
     assert "“The mine lies near Falun.”" in told and told.endswith("which asks for a time")
 
 

@@ -1,0 +1,79 @@
+"""What rules find when they compare a claim with sentences of its sources: values, calculations, and who does what to whom."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from knowhalu.text.arithmetic import Derivation, check_arithmetic
+from knowhalu.text.operations import blank_out
+from knowhalu.text.roles import find_exchange
+from knowhalu.text.sentences import sentences
+from knowhalu.text.values import Agreement, Conflict, Value, ValueCheck, check_values, find_conflict
+
+_ARGUMENT = re.compile(r"(?<=\w=)[^\s,()]+|(?<=\w = )[^\s,()]+")
+"""What a line of code sets is the writer's choice, not a fact."""
+
+
+class Findings(NamedTuple):
+    """The calculations of a claim, its values one by one, and what a sentence opposes to it: exchanged roles or another value.
+
+    Places of values are those in the claim; `exchanged` is the sentence.
+    """
+
+    derived: tuple[Derivation, ...] = ()
+    checks: tuple[ValueCheck, ...] = ()
+    exchanged: str | None = None
+    conflict: Conflict | None = None
+
+    @property
+    def refuted(self) -> Derivation | None:
+        """Return the calculation that values of the sources refute."""
+        return next((d for d in self.derived if d.agreement is Agreement.DIFFERENT), None)
+
+    @property
+    def confirmed(self) -> list[Derivation]:
+        """Return the calculations that values of the sources confirm."""
+        return [d for d in self.derived if d.agreement is Agreement.EQUAL]
+
+    @property
+    def opposed(self) -> list[str]:
+        """Return the sentences that oppose the claim."""
+        if self.refuted:
+            return sentences_of(self.refuted)
+        if self.exchanged:
+            return [self.exchanged]
+        return _with_values([self.conflict.sentence], [self.conflict.source]) if self.conflict else []
+
+    @property
+    def differ(self) -> float:
+        """Return how surely a sentence opposes the claim: 0, 0.5, 1, or 2 for a slip of scale."""
+        return 1.0 if self.refuted or self.exchanged else self.conflict.sure if self.conflict else 0.0
+
+    @property
+    def agreements(self) -> list[Agreement | None]:
+        """Return what the sources say of each value; None where they have none that is comparable."""
+        return [*(d.agreement for d in self.derived), *(c.agreement for c in self.checks)]
+
+
+def sentences_of(derived: Derivation) -> list[str]:
+    """Return the sentences that have the values of a calculation."""
+    return _with_values(derived.sentences, derived.sources)
+
+
+def _with_values(texts: Sequence[str], values: Sequence[Value]) -> list[str]:
+    """Return the sentences of texts that have one of some values; a text may open with what its sentence refers back to."""
+    found = [s.text for text in texts for s in sentences(text) if any(v.text in s.text for v in values)]
+    return found or list(texts)
+
+
+def find_findings(claim: str, near: Sequence[str], source: str, question: str = "") -> Findings:
+    """Compare a claim with the sentences near it, and its values with those of the whole source as well."""
+    claim = without_arguments(claim)
+    derived = check_arithmetic(claim, near)
+    rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
+    return Findings(derived, check_values(rest, source), find_exchange(claim, near), find_conflict(rest, near, question))
+
+
+def without_arguments(claim: str) -> str:
+    """Return a claim with spaces in place of what a line of code sets."""
+    return _ARGUMENT.sub(lambda m: " " * len(m.group()), claim)
