@@ -34,12 +34,14 @@ from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misse
 from knowhalu.methods.knowhalu.hops import next_clause, next_hop
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.methods.knowhalu.reasons import bridge_reason, judgment_reason, missing_topic_reason, off_target_reason
+from knowhalu.methods.knowhalu.rows import find_row, row_reason, settle_by_row
 from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
+from knowhalu.text.cells import CellCheck
 from knowhalu.text.language import is_foreign
 from knowhalu.text.questions import AnswerType, is_checkable
-from knowhalu.text.sentences import word_count
+from knowhalu.text.sentences import content_words, word_count
 from knowhalu.text.statements import MIN_STATEMENT_WORDS, read_yes_no
-from knowhalu.text.values import align_values
+from knowhalu.text.values import Agreement, align_values
 from knowhalu.types import (
     Extraction,
     HallucinationKind,
@@ -107,16 +109,18 @@ class KnowHaluEncoder:
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        evidence = _read_sources(part, steps, form)
+        (stated, affirmed), task = _as_statement(part), _task(part)
+        evidence = _read_sources(stated, steps, form)
         if (unread := _left_open(part, steps, form, evidence)) is not None:
             return unread
-        (stated, affirmed), task = _as_statement(part), _task(part)
         reading = yield from _read(stated, evidence)
         reading = reading if affirmed else reading.denied()
         names = subject_names(stated, evidence.source)
         features = judgment_features(stated, evidence.windows, reading, names)
         features = features if affirmed else denied_features(features, evidence.source)
         part = stated if affirmed else part
+        said = row_agreement(evidence.row, affirmed=affirmed)
+        features = settle_by_row(features, said)
         features["on_topic"] = topic_share(part, evidence.source)
         p = self.model.weights(task, form).probability(features, of)
         label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
@@ -127,6 +131,8 @@ class KnowHaluEncoder:
         off_target = label is Label.INCORRECT and bool(part.question) and misses_question(window, plain, features)
         if off_target:
             rationale = off_target_reason(part, steps)
+        elif evidence.row and said and (said is Agreement.EQUAL) == (label is Label.CORRECT):
+            rationale = row_reason(part, evidence.row, said)
         elif label is not Label.CORRECT and is_off_topic(features):
             rationale = missing_topic_reason(part, evidence.source)
         elif label is Label.CORRECT and (by := reading.bridged) and by.settles and by.supported > window.supported:
@@ -163,10 +169,14 @@ def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, re
 
 
 class ReadSources(NamedTuple):
-    """What a claim is judged by: a window of each source, and the sentences that were quoted from them."""
+    """What a claim is judged by: a window of each source, and the sentences that were quoted from them.
+
+    Of a claim that names a row of a table, it is that row alone.
+    """
 
     windows: list[str]
     read: list[ReadSentence]
+    row: CellCheck | None = None
 
     @property
     def source(self) -> str:
@@ -175,7 +185,19 @@ class ReadSources(NamedTuple):
 
 
 def _read_sources(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> ReadSources:
-    return ReadSources([in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form))
+    windows, read = [in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form)
+    row = find_row(part, steps) if windows and read else None
+    if row is None:
+        return ReadSources(windows, read)
+    own = set(content_words(row.text))
+    return ReadSources([row.text], [max(read, key=lambda r: len(own & set(content_words(r.view))))], row)
+
+
+def row_agreement(row: CellCheck | None, *, affirmed: bool) -> Agreement | None:
+    """Return what a row says of a statement, or of its denial."""
+    turned = {Agreement.EQUAL: Agreement.DIFFERENT, Agreement.DIFFERENT: Agreement.EQUAL}
+    agreement = row.agreement if row else None
+    return agreement if affirmed or agreement is None else turned[agreement]
 
 
 def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: ReadSources) -> Judgment | None:
