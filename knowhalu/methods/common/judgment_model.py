@@ -17,7 +17,6 @@ from knowhalu.requests import Probabilities
 from knowhalu.text.arithmetic import check_arithmetic
 from knowhalu.text.operations import blank_out
 from knowhalu.text.overlap import coverage, found_share, text_facts
-from knowhalu.text.roles import exchanges_roles
 from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.values import Agreement, check_values, value_conflict
 from knowhalu.types import KnowledgeForm, Sample
@@ -118,7 +117,7 @@ def judgment_features(part: Sample, windows: Sequence[str], reading: Reading, na
     derived = check_arithmetic(claim, near)
     rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
     refuted = any(d.agreement is Agreement.DIFFERENT for d in derived)
-    differs = 1.0 if refuted or exchanges_roles(claim, near) else value_conflict(rest, near, part.question or "")
+    differs = 1.0 if refuted else value_conflict(rest, near, part.question or "")
     agreements = [*(d.agreement for d in derived), *(c.agreement for c in check_values(rest, source))]
     return {
         "window_supported": logit(max(window.supported, settled)),

@@ -34,12 +34,12 @@ from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misse
 from knowhalu.methods.knowhalu.hops import next_clause, next_hop
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.methods.knowhalu.reasons import bridge_reason, judgment_reason, missing_topic_reason, off_target_reason
-from knowhalu.methods.knowhalu.rows import find_row, row_reason, settle_by_row
+from knowhalu.methods.knowhalu.rules import apply_rules, find_row, find_unknown_name, settle, without_arguments
 from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.cells import CellCheck
 from knowhalu.text.language import is_foreign
 from knowhalu.text.questions import AnswerType, is_checkable
-from knowhalu.text.sentences import content_words, word_count
+from knowhalu.text.sentences import content_words, sentences, word_count
 from knowhalu.text.statements import MIN_STATEMENT_WORDS, read_yes_no
 from knowhalu.text.values import Agreement, align_values
 from knowhalu.types import (
@@ -103,13 +103,13 @@ class KnowHaluEncoder:
         """Score the passages' sentences and keep those that are decisive for the claim."""
         # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
-        stated, affirmed = _as_statement(part)
+        stated, affirmed = _as_statement(without_arguments(part))
         known = yield from score_sentences(stated, query, select_sentences(passages, query, seen), form)
         return known if affirmed else known.model_copy(update={"quotes": tuple(map(_denied_quote, known.quotes))})
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        (stated, affirmed), task = _as_statement(part), _task(part)
+        (stated, affirmed), task = _as_statement(without_arguments(part, steps)), _task(part)
         evidence = _read_sources(stated, steps, form)
         if (unread := _left_open(part, steps, form, evidence)) is not None:
             return unread
@@ -118,9 +118,10 @@ class KnowHaluEncoder:
         names = subject_names(stated, evidence.source)
         features = judgment_features(stated, evidence.windows, reading, names)
         features = features if affirmed else denied_features(features, evidence.source)
+        finding = apply_rules(stated, evidence.row, evidence.sentences)
+        finding = finding.turned() if finding and not affirmed else finding or find_unknown_name(part, steps)
+        features = settle(features, finding)
         part = stated if affirmed else part
-        said = row_agreement(evidence.row, affirmed=affirmed)
-        features = settle_by_row(features, said)
         features["on_topic"] = topic_share(part, evidence.source)
         p = self.model.weights(task, form).probability(features, of)
         label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
@@ -131,8 +132,8 @@ class KnowHaluEncoder:
         off_target = label is Label.INCORRECT and bool(part.question) and misses_question(window, plain, features)
         if off_target:
             rationale = off_target_reason(part, steps)
-        elif evidence.row and said and (said is Agreement.EQUAL) == (label is Label.CORRECT):
-            rationale = row_reason(part, evidence.row, said)
+        elif finding and (finding.agreement is Agreement.EQUAL) == (label is Label.CORRECT):
+            rationale = finding.reason
         elif label is not Label.CORRECT and is_off_topic(features):
             rationale = missing_topic_reason(part, evidence.source)
         elif label is Label.CORRECT and (by := reading.bridged) and by.settles and by.supported > window.supported:
@@ -183,6 +184,11 @@ class ReadSources(NamedTuple):
         """Return all texts that were read."""
         return " ".join((*self.windows, *(r.view for r in self.read)))
 
+    @property
+    def sentences(self) -> list[str]:
+        """Return the sentences that were read, one by one."""
+        return [r.view for r in self.read] + [s.text for window in self.windows for s in sentences(window)]
+
 
 def _read_sources(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> ReadSources:
     windows, read = [in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form)
@@ -191,13 +197,6 @@ def _read_sources(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> R
         return ReadSources(windows, read)
     own = set(content_words(row.text))
     return ReadSources([row.text], [max(read, key=lambda r: len(own & set(content_words(r.view))))], row)
-
-
-def row_agreement(row: CellCheck | None, *, affirmed: bool) -> Agreement | None:
-    """Return what a row says of a statement, or of its denial."""
-    turned = {Agreement.EQUAL: Agreement.DIFFERENT, Agreement.DIFFERENT: Agreement.EQUAL}
-    agreement = row.agreement if row else None
-    return agreement if affirmed or agreement is None else turned[agreement]
 
 
 def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: ReadSources) -> Judgment | None:

@@ -13,7 +13,6 @@ from knowhalu.text.arithmetic import Derivation, check_arithmetic
 from knowhalu.text.entities import find_names
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, expected_answer_type
-from knowhalu.text.roles import exchanges_roles
 from knowhalu.text.sentences import content_words, sanitize, word_count
 from knowhalu.text.values import Agreement, Value, ValueKind, check_values, compare_values, find_values, topic_of_values
 from knowhalu.types import Label, Sample, Step
@@ -129,8 +128,6 @@ def _fault(part: Sample, read: Sequence[ReadQuote], steps: Sequence[Step], sourc
     if refuted := _calculated(part, read, Agreement.DIFFERENT):
         said = f"the {what} {_value_words(part.response, refuted[0].value)}"
         return f"the values of the source give {refuted[0].explanation}, {said}: {_cited(read[0], steps)}"
-    if (other := next((r for r in read if exchanges_roles(part.response, [r.text])), None)) is not None:
-        return f"the source has the roles of the {what} the other way round: {_cited(other, steps)}"
     if (pair := conflicting_values(part, read)) is not None:
         claimed, given, quote = pair
         said = f"the source says {_value_words(quote.text, given)}, the {what} {_value_words(part.response, claimed)}"

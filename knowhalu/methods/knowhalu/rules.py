@@ -1,0 +1,92 @@
+"""What rules find where a verifier guesses: cells of tables, exchanged roles, and names of code that a documentation lacks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from knowhalu.methods.common.judgment_model import logit
+from knowhalu.methods.knowhalu.reasons import MAX_NAMED, quoted
+from knowhalu.text.blocks import UnitKind, read_tables, read_units
+from knowhalu.text.cells import CellCheck, check_cells
+from knowhalu.text.code import simplify_code, unknown_names
+from knowhalu.text.overlap import coverage
+from knowhalu.text.roles import confirms_roles, exchanges_roles
+from knowhalu.text.values import Agreement, topic_of_values
+from knowhalu.types import Sample, Step
+
+SETTLED = 0.95
+"""P(supported) of a claim that a rule confirms."""
+CONFLICT = 2.0
+"""How surely a rule contradicts a claim, as `values_differ` counts it."""
+_TURNED = {Agreement.EQUAL: Agreement.DIFFERENT, Agreement.DIFFERENT: Agreement.EQUAL}
+
+
+class Finding(NamedTuple):
+    """What a rule finds of a statement, and why in plain words."""
+
+    agreement: Agreement
+    reason: str
+
+    def turned(self) -> "Finding":
+        """Return what it says of the denial of the statement."""
+        return self._replace(agreement=_TURNED[self.agreement])
+
+
+def apply_rules(part: Sample, row: CellCheck | None, views: Sequence[str]) -> Finding | None:
+    """Return what the rules find of a statement by the row that it names and by the sentences that were read; None if nothing."""
+    what = "answer" if part.question else "claim"
+    if row is not None:
+        if row.agreement is Agreement.EQUAL:
+            return Finding(row.agreement, f"supported by the row of the table {quoted(row.text)}")
+        if row.agreement is Agreement.DIFFERENT:
+            told = f"the {what} does not agree with {quoted(row.cell, MAX_NAMED)} in the row of the table {quoted(row.text)}"
+            return Finding(row.agreement, told)
+        return None
+    if exchanges_roles(part.response, views):
+        other = next((v for v in views if exchanges_roles(part.response, [v])), views[0])
+        return Finding(Agreement.DIFFERENT, f"the source has the roles of the {what} the other way round: {quoted(other)}")
+    same = next((v for v in views if confirms_roles(part.response, [v])), None)
+    return Finding(Agreement.EQUAL, f"the source says the same from the other side: {quoted(same)}") if same else None
+
+
+def find_unknown_name(part: Sample, steps: Sequence[Step]) -> Finding | None:
+    """Return the first name of code in a claim that its sources do not have; None without one."""
+    unknown = unknown_names(part.response, "\n".join(_source_texts(part, steps)))
+    return Finding(Agreement.DIFFERENT, f"the sources do not mention {quoted(unknown[0], MAX_NAMED)}") if unknown else None
+
+
+def settle(features: Mapping[str, float], finding: Finding | None) -> dict[str, float]:
+    """Return the features of a claim that a rule confirms or contradicts."""
+    if finding is None:
+        return dict(features)
+    if finding.agreement is Agreement.DIFFERENT:
+        return {**features, "values_equal": 0.0, "values_differ": CONFLICT}
+    support = {n: max(v, logit(SETTLED)) for n, v in features.items() if n.endswith("_supported")}
+    return {**features, **support, "values_equal": 1.0, "values_differ": 0.0, "values_missing": 0.0}
+
+
+def find_row(part: Sample, steps: Sequence[Step]) -> CellCheck | None:
+    """Return the row of a table that a claim names; None without one, and where other text is nearer to the claim."""
+    asked, texts = part.question or "", dict.fromkeys(_source_texts(part, steps))
+    tables = [table for text in texts for table in read_tables(text)]
+    checks = [c for t in tables if (c := check_cells(part.response, asked, t)) is not None]
+    if not checks or (len(checks) > 1 and len({c.agreement for c in checks}) > 1):
+        return None
+    check, topic = checks[0], " ".join(topic_of_values(part.response, asked))
+    headers = " ".join(c.header.replace("_", " ") for table in tables for c in table[0])
+    near = coverage(topic, f"{headers} {check.text}")
+    prose = (u.text for text in texts for u in read_units(text) if u.kind not in (UnitKind.TABLE_ROW, UnitKind.HEADING))
+    return check if all(coverage(topic, text) <= near for text in prose) else None
+
+
+def without_arguments(part: Sample, steps: Sequence[Step] = ()) -> Sample:
+    """Return a claim without the values and variables of its code that its writer may choose."""
+    text = simplify_code(part.response, "\n".join(_source_texts(part, steps)))
+    return part if text == part.response else part.model_copy(update={"response": text})
+
+
+def _source_texts(part: Sample, steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the given sources whole, as a chunk of a table lacks its header; without any, what was retrieved."""
+    yield from part.knowledge
+    yield from (d.text for d in part.documents)
+    if not part.knowledge and not part.documents:
+        yield from (p.text for s in steps for p in s.passages)
