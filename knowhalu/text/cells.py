@@ -4,12 +4,13 @@ A verifier that reads a whole table takes the cell of any row for the one that i
 name, and the cell by its header or by what it measures. Where the row is not certain, or a column of it is not, nothing is said.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.text.operations import blank_out, find_operations
+from knowhalu.text.operations import Operation, blank_out, find_operations
 from knowhalu.text.sentences import content_words, words
 from knowhalu.text.tables import Cell
 from knowhalu.text.values import Agreement, Value, ValueKind, compare_values, find_values
@@ -20,7 +21,7 @@ MIN_SHARE = 0.5
 """Share of a claim's words that its row and question must have for the row alone to settle it."""
 MAX_KEY_WORDS = 8
 _NEGATED = re.compile(r"\b(?:not|never|no|none|neither|nor|without|except|cannot)\b|n['’]t\b", re.I)  # noqa: RUF001
-_UNIT = re.compile(r"\s*[(\[](?P<unit>[^()\[\]]{1,12})[)\]]\s*$|[ _](?P<tail>[a-z]{1,8}|[A-Z]{3})$")
+_UNIT = re.compile(r"\s*[(\[](?P<unit>[^()\[\]]{1,12})[)\]]\s*$|(?:_(?P<tail>[a-z]{1,8})| (?P<code>[A-Z]{3}))$")
 _ONE_OF_SEVERAL = re.compile(
     r"\b(?:one of|among|second|third|fourth|fifth|except|after|not|at (?:the )?(?:most|least|latest|earliest)|than)\b", re.I
 )
@@ -66,9 +67,24 @@ def check_cells(claim: str, question: str, table: Table) -> CellCheck | None:
     cell, agreement = decided
     known = set(content_words(f"{text} {question}")) | {w for c in row for w in _header_words(c)}
     wanted = content_words(_without_values(claim))
-    if agreement is Agreement.EQUAL and sum(w in known for w in wanted) < MIN_SHARE * len(wanted):
+    covered = sum(w in known for w in wanted) >= MIN_SHARE * len(wanted)
+    if agreement is Agreement.EQUAL and not (covered and _explains(table, row, key, claim, question)):
         return CellCheck(text, None)
     return CellCheck(text, agreement, f"{_plain_header(cell)} {cell.text}".strip())
+
+
+def _explains(table: Table, row: Row, key: Cell, claim: str, question: str) -> bool:
+    """Tell whether a row, the question or the number of rows has every value of a claim."""
+    values = find_values(_without(claim, key.text))
+    given = [*find_values(question), *(h for c in row for h in find_values(_plain_header(c)))]
+    rows = set(content_words(key.header.replace("_", " ")))
+    return all(
+        any(compare_values(v, g) is Agreement.EQUAL for g in given)
+        or any(_compare([v], c) is Agreement.EQUAL for c in row)
+        or (v.nominal == len(table) and rows & set(v.unit.split()))
+        for v in values
+        if not any(v.start == o.start and v is not o and _compare([o], c) is Agreement.EQUAL for o in values for c in row)
+    )
 
 
 def row_text(row: Row, key: Cell) -> str:
@@ -90,7 +106,7 @@ def _header_words(cell: Cell) -> frozenset[str]:
 def _unit_in(header: str) -> str:
     """Return the unit that a header gives for its cells, as "kcal" in "Calories (kcal)" and "EUR" in "price_eur"."""
     m = _UNIT.search(header)
-    unit = (m["unit"] or m["tail"]).strip() if m else ""
+    unit = (m["unit"] or m["tail"] or m["code"]).strip() if m else ""
     unit = {"millions": "million", "thousands": "thousand", "billions": "billion", "eur": "EUR", "usd": "USD"}.get(unit, unit)
     plain = find_values(f"7 {unit}") if unit else ()
     known = len(plain) == 1 and (plain[0].kind not in (ValueKind.COUNT, ValueKind.DATE) or plain[0].nominal != 7)
@@ -106,7 +122,7 @@ def _with_unit(cell: Cell) -> str:
 
 
 def _is_name(cell: Cell) -> bool:
-    return any(c.isalpha() for c in cell.text) and not any(v.text == cell.text for v in find_values(cell.text))
+    return any(c.isalpha() for c in cell.text) and not any(v.text == cell.text.strip() for v in find_values(cell.text))
 
 
 def _column(table: Table, header: str) -> list[Cell]:
@@ -146,24 +162,34 @@ def _without_values(text: str) -> str:
 
 def _compare(values: Sequence[Value], cell: Cell) -> Agreement | None:
     """Return the best agreement of values with a cell, which is read with the unit of its header, with the header, and alone."""
-    forms = dict.fromkeys((_with_unit(cell), f"{_plain_header(cell)} {cell.text}", cell.text))
-    found = [compare_values(v, c) for text in forms for c in find_values(text) for v in values]
+    header = _plain_header(cell)
+    ranked = () if find_values(header) else (f"{header} {cell.text}",)
+    forms = dict.fromkeys((_with_unit(cell), *ranked, cell.text))
+    found = [_limited(v, c, compare_values(v, c)) for text in forms for c in find_values(text) for v in values]
     return next((a for a in (Agreement.EQUAL, Agreement.OPEN, Agreement.DIFFERENT) if a in found), None)
+
+
+def _limited(value: Value, cell: Value, agreement: Agreement | None) -> Agreement | None:
+    """Return what a cell says of a value; where the table has 5 kg, "up to 10 kg" is not confirmed."""
+    other = math.isinf(value.low) and not math.isclose(value.nominal, cell.nominal, rel_tol=1e-6)
+    return Agreement.OPEN if other and agreement is Agreement.EQUAL else agreement
 
 
 def _values(table: Table, row: Row, key: Cell, said: str) -> Iterator[tuple[Cell, Agreement]]:
     """Compare the values of a claim with the cells of the columns that it names; without any, with those of the same measure."""
-    results = {o.value.start for o in find_operations(said)}
+    results = {o.value.start for o in find_operations(said) if o.operation not in (Operation.DURATION, Operation.AGE)}
     values = [v for v in find_values(said) if v.start not in results]
     wanted = set(content_words(said))
+    headers = [h for c in row for h in find_values(_plain_header(c))]
+    values = [v for v in values if not any(compare_values(v, h) is Agreement.EQUAL for h in headers)]
     cells = [c for c in row if c is not key and not _is_name(c) and find_values(c.text)]
     named = [c for c in cells if _header_words(c) & wanted]
     same = [c for c in (named or cells) if _compare(values, c) is Agreement.EQUAL]
     yield from ((c, Agreement.EQUAL) for c in same)
     left = [v for v in values if all(_compare([v], c) is not Agreement.EQUAL for c in same)]
     for cell in named:
-        column = _column(table, cell.header)
-        about = [v for v in left if _may_be_of(v, cell) or any(_compare([v], c) is Agreement.EQUAL for c in column)]
+        beside = [*_column(table, cell.header), *row]
+        about = [v for v in left if _may_be_of(v, cell) or any(_compare([v], c) is Agreement.EQUAL for c in beside)]
         if cell not in same and _compare(about, cell) is Agreement.DIFFERENT:
             yield cell, Agreement.DIFFERENT
     for value in left if not named else []:

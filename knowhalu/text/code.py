@@ -1,11 +1,13 @@
 """Code in a claim: what its writer may choose left out, and the names that a documentation must know."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from knowhalu.text.values import find_values
 
 _CALL = re.compile(r"(?P<target>(?:^|(?<=\s))[\w, ]+\s=\s)?(?P<name>\b[A-Za-z_][\w.]*)\((?P<arguments>[^()]*)\)")
 _KEYWORD = re.compile(r"^\s*(?P<name>[A-Za-z_]\w*)\s*=(?!=)")
-_COMMAND = re.compile(r"(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)(?:=\S+|(?P<value>(?:\s(?!-)[^\s,;]*[./\d][^\s,;]*[^\s,;.])+))?")
+_COMMAND = re.compile(r"(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)(?:=\S+|(?P<value>(?:\s(?!-)(?=[^\s,;]*(?:[/\d]|\.\w))[^\s,;]*[^\s,;.])+))?")
 _FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w-]+")
 _SNAKE_CASE = re.compile(r"(?<![\w/.-])[a-z]+(?:_[a-z0-9]+)+(?![\w/(.-])")
 _ERROR = re.compile(r"\b[A-Z][a-z]+[A-Za-z]*(?:Error|Exception|Warning)\b")
@@ -54,3 +56,24 @@ def _names(claim: str, source: str) -> Iterator[tuple[str, bool]]:
 
 def _has(source: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source) is not None
+
+
+_SETTING = re.compile(r"""["']?(?P<name>[A-Za-z_][\w.-]*)["']?\s*[:=]\s*["']?(?P<value>[^"'\s,;{}]+)["']?\s*[,;]?\s*""")
+
+
+def confirms_settings(claim: str, sources: Iterable[str]) -> bool:
+    """Tell whether a claim consists of settings with their values, and every one stands with that value alone in a sentence."""
+    claim, pairs, end = claim.strip("{} \t"), list[tuple[str, str]](), 0
+    while m := _SETTING.match(claim, end):
+        pairs.append((m["name"], m["value"]))
+        end = m.end()
+    texts = list(sources) if pairs and end == len(claim) else []
+    return bool(texts) and all(any(_gives(text, name, value) for text in texts) for name, value in pairs)
+
+
+def _gives(text: str, name: str, value: str) -> bool:
+    """Tell whether a text has a setting with its value, or its name and the value as the only number."""
+    if re.search(rf"""(?<!\w){re.escape(name)}["']?\s?[:=]\s?["']?{re.escape(value)}(?![\w.])""", text):
+        return True
+    given = {v.start: v.written for v in find_values(text)}
+    return value.isdigit() and _has(text, name) and list(given.values()) == [float(value)]

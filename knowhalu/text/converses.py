@@ -86,8 +86,11 @@ IRREGULAR = {form: base for base, forms in (e.split(":") for e in _IRREGULAR.spl
 """The bases of irregular forms, and of themselves."""
 
 
+_OBJECT = r"(?:(?:[^,;:.()]|(?<=\d)[,.](?=\d)){1,40}?)"
+
+
 def _pattern(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w'-])(?:{words.replace('X', r'(?:[^,;:.()]{1,40}?)')})(?![\w'-])", re.IGNORECASE)
+    return re.compile(rf"(?<![\w'-])(?:{words.replace('X', _OBJECT)})(?![\w'-])", re.IGNORECASE)
 
 
 def _pivots() -> list[Pivot]:
@@ -100,7 +103,7 @@ def _pivots() -> list[Pivot]:
     for number, scale in enumerate(_SCALES):
         for words, forward in zip(scale.split(" / "), (True, False), strict=True):
             found.append(Pivot(_pattern(rf"(?:{'|'.join(words.split())}) than"), frozenset({f"scale {number}"}), forward))
-    nouns = r"(?:is|are|was|were|became) (?:also )?(?:(?:the|an?) )?(?:[\w-]+ )?(?:{}) of"
+    nouns = r"(?:is|are|was|were|became) (?:also )?(?:(?:the|an?) )?(?:[\w-]+ )?(?:{})(?: company)? of"
     for name, group in _COUNTERPARTS.items():
         for words, forward in zip(group.split(" / "), (True, False), strict=True):
             found.append(Pivot(_pattern(nouns.format("|".join(words.split()))), frozenset({name}), forward))

@@ -26,6 +26,8 @@ MAX_PARTICIPANT_WORDS = 6
 _NEGATED = re.compile(r"\b(?:not|never|no|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE)  # noqa: RUF001
 _BREAK = re.compile(r"[,;:()–—]|\b(?:and|or|but|although|though|while|when|because|who|which|that|whose|if|since|until)\b", re.I)
 _OPERAND = re.compile(r"\b(?:is|are|equals?|as|of|by|the)\b|=")
+_CLAUSES = re.compile(r"[,;]\s|\s(?:but|although|though|while)\s")
+_OWN_CLAUSE = re.compile(r"\b(?:after|before|as)\b", re.IGNORECASE)
 _PURPOSE = re.compile(r"\bto (?:get|find|obtain|calculate)\b")
 _POSSESSIVE = re.compile(
     rf"(?P<owner>(?:[A-Z][\w.-]*\s)*[A-Z][\w.-]*|(?:the|my|his|her|their|a)\s\w+)['’]s\s(?P<noun>{POSSESSIVE_NOUNS})\b"  # noqa: RUF001
@@ -75,7 +77,13 @@ def _compare(claim: Relation, source: Relation) -> int:
     crossed = _share(claim.first, source.second), _share(claim.second, source.first)
     if min(straight) >= MIN_SHARE and not min(crossed):
         return 1
-    return -1 if min(crossed) >= MIN_SHARE and not any(straight) else 0
+    # "copper conducts heat better than steel": words that both subjects have tell neither of the two participants
+    firsts, seconds = claim.first & source.first, claim.second & source.second
+    crossed = (
+        _share(claim.first - firsts, source.second - seconds),
+        _share(claim.second - seconds, source.first - firsts),
+    )
+    return -1 if min(crossed) >= MIN_SHARE and not min(straight) else 0
 
 
 MIN_SHARE = 0.5
@@ -88,8 +96,9 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
 
 @lru_cache(maxsize=4096)
 def find_relations(text: str) -> tuple[Relation, ...]:
-    """Return the relations between two participants that a text states; none of a sentence that denies something."""
-    return tuple(r for s in sentences(text) if not _NEGATED.search(s.text) for r in _relations(s.text) if r.first and r.second)
+    """Return the relations between two participants that a text states; none of a clause that denies something."""
+    pieces = (p for s in sentences(text) for p in ([s.text] if not _NEGATED.search(s.text) else _CLAUSES.split(s.text)))
+    return tuple(r for p in pieces if not _NEGATED.search(p) for r in _relations(p) if r.first and r.second)
 
 
 def _relations(text: str) -> Iterator[Relation]:
@@ -147,7 +156,7 @@ def _verbs(text: str) -> Iterator[Relation]:
         verb = verb_of(word)
         if not _may_be_verb(token.text) or before in DETERMINERS or before in PREPOSITIONS or verb in _MUTUAL:
             continue
-        left, rest = _left(text[: token.start]), text[token.end :]
+        left, rest = _left(_OWN_CLAUSE.split(text[: token.start])[-1]), text[token.end :]
         passive = any(t.text.lower() in _BE for t in tokens[max(0, at - 2) : at])
         m = (_BY if passive else _OBJECT).match(rest)
         if m is None or (passive and word.endswith("s")):

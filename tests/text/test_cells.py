@@ -65,6 +65,8 @@ def test_row_column_and_superlative_may_stand_in_the_question(claim, question, e
         "The Attic is one of the rooms with the highest rent.",
         "The Attic was opened 14 years ago.",
         "The Blue Hall costs three times as much per seat in summer.",
+        "The Attic seats up to 50 people.",
+        "The Attic has 12 seats and 4 tables.",
     ],
 )
 def test_what_the_cells_leave_open_stays_open(claim):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from knowhalu.methods.common.judgment_model import logit
 from knowhalu.methods.knowhalu.reasons import MAX_NAMED, quoted
 from knowhalu.text.blocks import UnitKind, read_tables, read_units
-from knowhalu.text.cells import CellCheck, check_cells
-from knowhalu.text.code import simplify_code, unknown_names
+from knowhalu.text.cells import MIN_SHARE, CellCheck, check_cells
+from knowhalu.text.code import confirms_settings, simplify_code, unknown_names
 from knowhalu.text.overlap import coverage
 from knowhalu.text.roles import confirms_roles, exchanges_roles
 from knowhalu.text.values import Agreement, topic_of_values
@@ -44,6 +44,8 @@ def apply_rules(part: Sample, row: CellCheck | None, views: Sequence[str]) -> Fi
     if exchanges_roles(part.response, views):
         other = next((v for v in views if exchanges_roles(part.response, [v])), views[0])
         return Finding(Agreement.DIFFERENT, f"the source has the roles of the {what} the other way round: {quoted(other)}")
+    if confirms_settings(part.response, views):
+        return Finding(Agreement.EQUAL, f"the sources give the same settings: {quoted(views[0])}")
     same = next((v for v in views if confirms_roles(part.response, [v])), None)
     return Finding(Agreement.EQUAL, f"the source says the same from the other side: {quoted(same)}") if same else None
 
@@ -71,9 +73,12 @@ def find_row(part: Sample, steps: Sequence[Step]) -> CellCheck | None:
     checks = [c for t in tables if (c := check_cells(part.response, asked, t)) is not None]
     if not checks or (len(checks) > 1 and len({c.agreement for c in checks}) > 1):
         return None
+    # a row without a cell that decides is read alone only where it has most of what is claimed
     check, topic = checks[0], " ".join(topic_of_values(part.response, asked))
     headers = " ".join(c.header.replace("_", " ") for table in tables for c in table[0])
     near = coverage(topic, f"{headers} {check.text}")
+    if check.agreement is None and near < MIN_SHARE:
+        return None
     prose = (u.text for text in texts for u in read_units(text) if u.kind not in (UnitKind.TABLE_ROW, UnitKind.HEADING))
     return check if all(coverage(topic, text) <= near for text in prose) else None
 
