@@ -74,17 +74,18 @@ def check_cells(claim: str, question: str, table: Table) -> CellCheck | None:
 
 
 def _explains(table: Table, row: Row, key: Cell, claim: str, question: str) -> bool:
-    """Tell whether a row, the question or the number of rows has every value of a claim."""
+    """Tell whether a row, its headers, the question or the number of rows has every value of a claim."""
     values = find_values(_without(claim, key.text))
     given = [*find_values(question), *(h for c in row for h in find_values(_plain_header(c)))]
     rows = set(content_words(key.header.replace("_", " ")))
-    return all(
-        any(compare_values(v, g) is Agreement.EQUAL for g in given)
+    explained = {
+        v.start
+        for v in values
+        if any(compare_values(v, g) is Agreement.EQUAL for g in given)
         or any(_compare([v], c) is Agreement.EQUAL for c in row)
         or (v.nominal == len(table) and rows & set(v.unit.split()))
-        for v in values
-        if not any(v.start == o.start and v is not o and _compare([o], c) is Agreement.EQUAL for o in values for c in row)
-    )
+    }
+    return all(v.start in explained for v in values)  # a number that may be a year is two values
 
 
 def row_text(row: Row, key: Cell) -> str:

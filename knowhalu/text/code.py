@@ -7,7 +7,9 @@ from knowhalu.text.values import find_values
 
 _CALL = re.compile(r"(?P<target>(?:^|(?<=\s))[\w, ]+\s=\s)?(?P<name>\b[A-Za-z_][\w.]*)\((?P<arguments>[^()]*)\)")
 _KEYWORD = re.compile(r"^\s*(?P<name>[A-Za-z_]\w*)\s*=(?!=)")
-_COMMAND = re.compile(r"(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)(?:=\S+|(?P<value>(?:\s(?!-)(?=[^\s,;]*(?:[/\d]|\.\w))[^\s,;]*[^\s,;.])+))?")
+_COMMAND = re.compile(
+    r"(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)(?:=\S+|(?P<value>(?:\s(?!-)(?=[^\s,;]*(?:[/\d]|\.\w))[^\s,;]*[^\s,;.])+))?"
+)
 _FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w-]+")
 _SNAKE_CASE = re.compile(r"(?<![\w/.-])[a-z]+(?:_[a-z0-9]+)+(?![\w/(.-])")
 _ERROR = re.compile(r"\b[A-Z][a-z]+[A-Za-z]*(?:Error|Exception|Warning)\b")
