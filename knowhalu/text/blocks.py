@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from knowhalu.text.marks import strip_marks
 from knowhalu.text.sentences import MAX_CACHED_CHARS, sentences
-from knowhalu.text.tables import Line, table_end, table_rows
+from knowhalu.text.tables import Cell, Line, table_cells, table_end, table_rows
 
 
 class UnitKind(StrEnum):
@@ -65,6 +65,13 @@ def _cached_units(text: str) -> tuple[Unit, ...]:
 def read_units(text: str) -> tuple[Unit, ...]:
     """Read a text as units, in its order."""
     return _cached_units(text) if len(text) <= MAX_CACHED_CHARS else tuple(_read(text))
+
+
+@lru_cache(maxsize=64)
+def read_tables(text: str) -> tuple[tuple[tuple[Cell, ...], ...], ...]:
+    """Return the tables of a text, each as its rows of cells."""
+    found = (b for b in _blocks(_lines(text)) if b.kind is UnitKind.TABLE_ROW)
+    return tuple(tuple(tuple(row) for row in table_cells(text, b.lines)) for b in found)
 
 
 def _lines(text: str) -> list[Line]:

@@ -1,28 +1,19 @@
-"""What rules find when they compare a claim with sentences of its sources: values, calculations, and who does what to whom."""
+"""What the values of a claim and of sentences of its sources say about each other: equal, different, or calculated."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from knowhalu.text.arithmetic import Derivation, check_arithmetic
 from knowhalu.text.operations import blank_out
-from knowhalu.text.roles import find_exchange
 from knowhalu.text.sentences import sentences
 from knowhalu.text.values import Agreement, Conflict, Value, ValueCheck, check_values, find_conflict
 
-_ARGUMENT = re.compile(r"(?<=\w=)[^\s,()]+|(?<=\w = )[^\s,()]+")
-"""What a line of code sets is the writer's choice, not a fact."""
-
 
 class Findings(NamedTuple):
-    """The calculations of a claim, its values one by one, and what a sentence opposes to it: exchanged roles or another value.
-
-    Places of values are those in the claim; `exchanged` is the sentence.
-    """
+    """The calculations of a claim, its values one by one, and another value that a sentence has, with places in the claim."""
 
     derived: tuple[Derivation, ...] = ()
     checks: tuple[ValueCheck, ...] = ()
-    exchanged: str | None = None
     conflict: Conflict | None = None
 
     @property
@@ -40,14 +31,12 @@ class Findings(NamedTuple):
         """Return the sentences that oppose the claim."""
         if self.refuted:
             return sentences_of(self.refuted)
-        if self.exchanged:
-            return [self.exchanged]
         return _with_values([self.conflict.sentence], [self.conflict.source]) if self.conflict else []
 
     @property
     def differ(self) -> float:
         """Return how surely a sentence opposes the claim: 0, 0.5, 1, or 2 for a slip of scale."""
-        return 1.0 if self.refuted or self.exchanged else self.conflict.sure if self.conflict else 0.0
+        return 1.0 if self.refuted else self.conflict.sure if self.conflict else 0.0
 
     @property
     def agreements(self) -> list[Agreement | None]:
@@ -68,12 +57,6 @@ def _with_values(texts: Sequence[str], values: Sequence[Value]) -> list[str]:
 
 def find_findings(claim: str, near: Sequence[str], source: str, question: str = "") -> Findings:
     """Compare a claim with the sentences near it, and its values with those of the whole source as well."""
-    claim = without_arguments(claim)
     derived = check_arithmetic(claim, near)
     rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
-    return Findings(derived, check_values(rest, source), find_exchange(claim, near), find_conflict(rest, near, question))
-
-
-def without_arguments(claim: str) -> str:
-    """Return a claim with spaces in place of what a line of code sets."""
-    return _ARGUMENT.sub(lambda m: " " * len(m.group()), claim)
+    return Findings(derived, check_values(rest, source), find_conflict(rest, near, question))

@@ -23,13 +23,16 @@ _MARKS = re.compile(
     """,
     re.VERBOSE,
 )  # noqa: RUF001
+_CODE = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")
 _NAMES_SOURCE = re.compile(r"\b(?:to|in|per|from|by|as|see)\s?$", re.IGNORECASE)
 _STATES = re.compile(r"\s(?:states?|says?|notes?|shows?|reports?|mentions?|confirms?|explains?)\b")
 
 
 def strip_marks(text: str, start: int, end: int) -> tuple[str, list[int]]:
     """Return a stretch of a text without marks, white space as single spaces, and the place of every character left."""
-    gone = {i for m in _MARKS.finditer(text, start, end) if not _is_named(text, m) for i in range(m.start(), m.end())}
+    code = {i for m in _CODE.finditer(text, start, end) for i in range(m.start("code"), m.end("code"))}
+    marks = (m for m in _MARKS.finditer(text, start, end) if m.start() not in code and not _is_named(text, m))
+    gone = {i for m in marks for i in range(m.start(), m.end())}
     kept: list[int] = []
     for i in range(start, end):
         if i not in gone and not (text[i].isspace() and (not kept or text[kept[-1]].isspace())):

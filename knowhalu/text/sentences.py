@@ -37,7 +37,7 @@ _COMPANY_FORM = re.compile(r"(?:Ltd|Inc|LLC|Corp|Jr|Sr|KG|plc|PLC)\b")
 CLOCK_ABBREVIATIONS = frozenset({"a.m", "p.m"})
 
 _BOUNDARY = re.compile(
-    r"""(?<![.!?。！？…])([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
+    r"""(?<![.!?。！？…])([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|(?!\w+[(\[]|[A-Z][a-z]+[A-Z])[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001

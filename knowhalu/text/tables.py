@@ -15,6 +15,14 @@ class Line(NamedTuple):
     text: str
 
 
+class Cell(NamedTuple):
+    """A cell with its header, and the place of every character."""
+
+    header: str
+    text: str
+    places: tuple[int, ...]
+
+
 _RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _SEPARATORS = {"|": 1, "\t": 1, ",": 2}
 """What separates the cells of a row, and how many of them a row without a rule below its header must have."""
@@ -71,6 +79,23 @@ def table_rows(text: str, lines: Sequence[Line]) -> Iterator[tuple[str, list[int
 
     The characters of a header have the place of their cell.
     """
+    for row in table_cells(text, lines):
+        pieces: list[str] = []
+        places: list[int] = []
+        for cell in row:
+            put = f"{'; ' if pieces else ''}{cell.header}{': ' if cell.header else ''}"
+            pieces += [put, cell.text]
+            places += [cell.places[0]] * len(put) + list(cell.places)
+        yield "".join(pieces), places
+
+
+def table_cells(text: str, lines: Sequence[Line]) -> Iterator[list[Cell]]:
+    """Yield the cells of each row, without the empty ones; a row without any is left out."""
+    rows = _rows(text, lines)
+    yield from (row for cells in rows if (row := [c for c in cells if c.text]))
+
+
+def _rows(text: str, lines: Sequence[Line]) -> Iterator[list[Cell]]:
     if _JSON_OPENING.match(lines[0].text):
         yield from _objects(text, lines[0].start, lines[-1].start + len(lines[-1].text))
         return
@@ -79,32 +104,17 @@ def table_rows(text: str, lines: Sequence[Line]) -> Iterator[tuple[str, list[int
     names = [name for name, _ in _cells(lines[0], separator)]
     for line in lines[2:] if ruled else lines[1:]:
         cells = _cells(line, separator)
-        row = _row([(names[i] if i < len(names) else "", cell, places) for i, (cell, places) in enumerate(cells)])
-        if row[0]:
-            yield row
+        yield [Cell(names[i] if i < len(names) else "", cell, tuple(places)) for i, (cell, places) in enumerate(cells)]
 
 
-def _row(cells: Sequence[tuple[str, str, Sequence[int]]]) -> tuple[str, list[int]]:
-    pieces: list[str] = []
-    places: list[int] = []
-    for name, cell, at in cells:
-        if cell:
-            put = f"{'; ' if pieces else ''}{name}{': ' if name else ''}"
-            pieces += [put, cell]
-            places += [at[0]] * len(put) + list(at)
-    return "".join(pieces), places
-
-
-def _objects(text: str, start: int, end: int) -> Iterator[tuple[str, list[int]]]:
+def _objects(text: str, start: int, end: int) -> Iterator[list[Cell]]:
     for found in _OBJECT.finditer(text, start, end):
         cells = []
         for m in _MEMBER.finditer(text, found.start(), found.end()):
             quoted = m["value"].startswith('"')
             a, b = m.start("value") + quoted, m.end("value") - quoted
-            cells.append((m["name"], text[a:b], range(a, b)))
-        row = _row(cells)
-        if row[0]:
-            yield row
+            cells.append(Cell(m["name"], text[a:b], tuple(range(a, b))))
+        yield cells
 
 
 def _cells(line: Line, separator: str) -> list[tuple[str, list[int]]]:

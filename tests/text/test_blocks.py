@@ -17,6 +17,7 @@ def texts(text: str) -> list[str]:
         ("The mine closed in 1984 [2, 3]. It reopened.[4]", ["The mine closed in 1984.", "It reopened."]),
         ("Yilmaz et al. [2004] measured the tides.", ["Yilmaz et al. [2004] measured the tides."]),
         ("The **largest** of _all_ rivers `flows` north.", ["The largest of all rivers flows north."]),
+        ('Pass `rows[1]`, `sep="_"` or `a*b*c` [2].', ['Pass rows[1], sep="_" or a*b*c.']),
         ("See [the manual](https://example.org/a_b) first.", ["See the manual first."]),
         ("Set wait_ms to 3 * 4 and max_size to 2.", ["Set wait_ms to 3 * 4 and max_size to 2."]),
         ("It covers 30 km² and 20 m².", ["It covers 30 km² and 20 m²."]),

@@ -1,8 +1,8 @@
-"""Findings of rules: which sentence opposes a claim, by which value, calculation or role, and how surely."""
+"""What the values of a claim are found to be: which sentence opposes it, by which value or calculation, and how surely."""
 
 import pytest
 
-from knowhalu.text.findings import Findings, find_findings, without_arguments
+from knowhalu.text.findings import Findings, find_findings
 
 TOWER = "The Carn tower is 41 metres high."
 
@@ -14,7 +14,6 @@ TOWER = "The Carn tower is 41 metres high."
         ("The Carn tower is 38 metres high.", ["The Carn tower is 41 metres high and 6 metres wide."], None, 0.5),
         ("The Carn tower cost 2.5 billion euros.", ["The Carn tower cost 2.5 million euros."], None, 2.0),
         ("The Carn mill ran for 12 years.", ["The Penmor mill burnt.", "The Carn mill ran from 1890 to 1912."], None, 1.0),
-        ("Brandt Tools sued Keller Motors.", ["A court sat.", "Keller Motors sued Brandt Tools."], None, 1.0),
     ],
 )
 def test_the_sentence_that_opposes_a_claim_is_the_one_that_weighs(claim, near, opposed, differ):
@@ -31,11 +30,3 @@ def test_nothing_opposes_what_a_sentence_as_near_confirms():
 def test_of_a_sentence_with_the_one_before_the_part_with_the_value_opposes():
     near = ["The Carn tower is 41 metres high. It is old."]
     assert find_findings("The Carn tower is 38 metres high.", near, near[0]).opposed == [TOWER]
-
-
-def test_values_keep_their_places_where_a_line_of_code_is_left_out():
-    claim = "open(wait_ms=30) waits 20 seconds."
-    found = find_findings(claim, ["open waits 45 seconds."], "open waits 45 seconds.")
-    assert found.conflict is not None and found.conflict.value.text == "20 seconds"
-    assert claim[found.conflict.value.start : found.conflict.value.end] == "20 seconds"
-    assert len(without_arguments(claim)) == len(claim)

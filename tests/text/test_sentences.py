@@ -249,3 +249,11 @@ def test_hostile_text_takes_no_quadratic_time():
             pytest.fail(f"{text[:4]!r}...: the process ended")
     process.join()
     assert process.exitcode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("Call text.TrimLeft(s) first.", 1), ("Use Console.WriteLine here.", 1), ("It ended.Then it rained.", 2)],
+)
+def test_a_dot_inside_a_name_of_code_ends_no_sentence(text, count):
+    assert len(sentences(text)) == count

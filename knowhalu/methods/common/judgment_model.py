@@ -13,7 +13,7 @@ from knowhalu.io.fitted_files import FITTED_FILES, HASHED_FILES, check_fitted_we
 from knowhalu.io.verifier_file import ExternalVerifier, read_external
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.requests import Probabilities
-from knowhalu.text.findings import Findings, find_findings, without_arguments
+from knowhalu.text.findings import Findings, find_findings
 from knowhalu.text.overlap import coverage, found_share, text_facts
 from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.values import Agreement
@@ -122,7 +122,7 @@ def judgment_features(
         "sentence_supported": logit(max(settled, *_speaking(reading.sentences, names))),
         "sentence_contradicted": logit(max(relevant, default=0.0)),
         "joined_supported": logit(max(joined.supported, window.supported, settled)),
-        "coverage": coverage(without_arguments(claim), source),
+        "coverage": coverage(claim, source),
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
         "values_equal": float(bool(agreements) and not found.differ and all(a is Agreement.EQUAL for a in agreements)),

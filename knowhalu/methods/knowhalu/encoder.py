@@ -1,19 +1,12 @@
 """The encoder as reasoner: the small verifier, text rules and a calibrated model answer KnowHalu's requests."""
 
-import re
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.common.evidence import (
     MAX_JOINED_WORDS,
-    ReadSentence,
-    in_form,
-    joined_sentences,
     read_nearest_again,
-    read_sentences_of,
     reading_of,
     score_sentences,
     select_sentences,
@@ -22,26 +15,18 @@ from knowhalu.methods.common.evidence import (
 )
 from knowhalu.methods.common.judgment_model import (
     JudgmentModel,
-    Reading,
-    SentenceScores,
-    denied_features,
-    judgment_features,
     speaking_window,
 )
 from knowhalu.methods.common.verdict import missing_evidence_reason
-from knowhalu.methods.knowhalu.bridges import best_bridge, find_bridges
-from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misses_question, topic_share, unsupported_relation
-from knowhalu.methods.knowhalu.grounds import Texts, opposing_ground, read_quotes, rest_on, supporting_ground
+from knowhalu.methods.knowhalu.decision import decide_label, is_off_topic, misses_question, unsupported_relation
+from knowhalu.methods.knowhalu.grounds import Texts, opposing_ground, read_quotes, rest_on, rule_ground, supporting_ground
 from knowhalu.methods.knowhalu.hops import next_clause, next_hop
 from knowhalu.methods.knowhalu.off_target import extract_entity
+from knowhalu.methods.knowhalu.reading import ReadSources, as_statement, measure_claim, read_claim, read_sources
 from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
 from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
-from knowhalu.text.findings import Findings
 from knowhalu.text.language import is_foreign
 from knowhalu.text.questions import AnswerType, is_checkable
-from knowhalu.text.sentences import word_count
-from knowhalu.text.statements import MIN_STATEMENT_WORDS, read_yes_no
-from knowhalu.text.values import align_values
 from knowhalu.types import (
     Extraction,
     HallucinationKind,
@@ -62,7 +47,6 @@ LANGUAGE_NOTE = "the {} not in English, and the verifier reads English only"
 NOT_CHECKABLE_NOTE = "the question asks for no single detail"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 UNFITTED_NOTE = "by the verifier's probability alone, as no judgment is fitted to it"
-_NEEDS_QUESTION = re.compile(r"\W*(?:because|so that|in order|to|by|with|for|that|which|when|if|due)\b", re.IGNORECASE)
 RULE_CHECKED_TYPES = frozenset({AnswerType.TIME, AnswerType.NUMBER, AnswerType.YES_NO})
 """Types of questions for which rules decide whether an answer has what is asked for."""
 
@@ -103,24 +87,21 @@ class KnowHaluEncoder:
         """Score the passages' sentences and keep those that are decisive for the claim."""
         # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
-        stated, affirmed = _as_statement(part)
+        stated, affirmed = as_statement(part)
         known = yield from score_sentences(stated, query, select_sentences(passages, query, seen), form)
         return known if affirmed else known.model_copy(update={"quotes": tuple(map(_denied_quote, known.quotes))})
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
-        (stated, affirmed), task = _as_statement(part), _task(part)
-        evidence = _read_sources(part, stated, steps, form)
+        (stated, affirmed), task = as_statement(part, steps), _task(part)
+        evidence = read_sources(stated, steps, form)
         if (unread := _left_open(part, steps, form, evidence)) is not None:
             return unread
-        reading = yield from _read(stated, evidence)
+        reading = yield from read_claim(stated, evidence)
         reading = reading if affirmed else reading.denied()
         names = subject_names(stated, evidence.source)
-        features, found = judgment_features(stated, evidence.windows, reading, names)
-        if not affirmed:
-            features, found = denied_features(features, evidence.source), Findings()
+        features, found, rule = measure_claim(part, stated, steps, evidence, reading, names, affirmed=affirmed)
         part = stated if affirmed else part
-        features["on_topic"] = topic_share(part, evidence.source)
         p = self.model.weights(task, form).probability(features, of)
         label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
         if label is Label.CORRECT and affirmed:
@@ -128,16 +109,21 @@ class KnowHaluEncoder:
         best = speaking_window(reading, evidence.windows, names)
         window, plain = reading.windows[best], reading.plain[best]
         off_target = label is Label.INCORRECT and bool(part.question) and misses_question(window, plain, features)
-        read, ground = read_quotes(part, steps, names), None
-        texts = Texts(part, steps, form, evidence.windows[best], [r.view for r in evidence.joined])
-        if label is Label.CORRECT:
+        off_topic = label is not Label.CORRECT and is_off_topic(features)
+        read, texts = read_quotes(part, steps, names), Texts(part, steps, form, evidence.windows[best], evidence.joined)
+        rule = rule if rule is not None and rule.decides(label) else None
+        if rule is not None:
+            ground = rule_ground(texts, rule.sentence, p)
+        elif label is Label.CORRECT:
             ground = supporting_ground(texts, read, reading, window, found)
-        elif not off_target and not is_off_topic(features):
-            ground = opposing_ground(texts, read, found, p)
+        else:
+            ground = None if off_target or off_topic else opposing_ground(texts, read, found, p)
         steps = rest_on(steps, read, ground)
         if off_target:
             rationale = off_target_reason(part, steps, read)
-        elif label is not Label.CORRECT and is_off_topic(features):
+        elif rule is not None:
+            rationale = rule.reason
+        elif off_topic:
             rationale = missing_topic_reason(part, evidence.source)
         else:
             rationale = judgment_reason(part, steps, label, read, ground, found, evidence.source)
@@ -146,13 +132,16 @@ class KnowHaluEncoder:
             label=label,
             confidence=confidence,
             p_supported=p,
-            rationale=rationale if self.model.fitted else f"{rationale}; {UNFITTED_NOTE}",
+            rationale=self._noted(rationale),
             kind=HallucinationKind.OFF_TARGET if off_target else None,
             inconclusive_reason=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
             relation=unsupported_relation(features) if label is Label.INCORRECT and not off_target else None,
             steps=steps,
             features=features,
         )
+
+    def _noted(self, rationale: str) -> str:
+        return rationale if self.model.fitted else f"{rationale}; {UNFITTED_NOTE}"
 
     def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Mark unsupported words with the verifier, by the nearest window; none where the answer is off target."""
@@ -169,24 +158,6 @@ def _inconclusive(form: KnowledgeForm, steps: Sequence[Step], rationale: str, re
     )
 
 
-class ReadSources(NamedTuple):
-    """What a claim is judged by: a window of each source, the sentences quoted from them, and those that are read together."""
-
-    windows: list[str]
-    read: list[ReadSentence]
-    joined: list[ReadSentence]
-
-    @property
-    def source(self) -> str:
-        """Return all texts that were read."""
-        return " ".join((*self.windows, *(r.view for r in self.read)))
-
-
-def _read_sources(part: Sample, stated: Sample, steps: Sequence[Step], form: KnowledgeForm) -> ReadSources:
-    read = read_sentences_of(steps, form)
-    return ReadSources([in_form(w.text, form) for w in source_windows(part, steps)], read, joined_sentences(stated, read))
-
-
 def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidence: ReadSources) -> Judgment | None:
     """Return the judgment of a claim that cannot be read: in another language, or without evidence."""
     if (foreign := is_foreign(part.response)) or any(map(is_foreign, evidence.windows[:1])):
@@ -196,39 +167,6 @@ def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidenc
         return None
     why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
     return _inconclusive(form, steps, why, missing_evidence_reason(steps))
-
-
-def _read(part: Sample, evidence: ReadSources) -> Conversation[Reading]:
-    """Ask the verifier about the windows, with question or context and without, and about sentences of several sources."""
-    asked, claim, joined = reading_of(part), part.response, " ".join(r.view for r in evidence.joined)
-    aligned = [(w, align_values(claim, w)) for w in evidence.windows]
-    pairs = [EntailmentPair(w, c, asked) for w, c in aligned]
-    pairs += [EntailmentPair(w, c) for w, c in aligned if asked]
-    pairs += [EntailmentPair(joined, align_values(claim, joined), asked)] if joined else []
-    bridges = find_bridges(part, evidence.read)
-    pairs += [step for bridge in bridges for step in (bridge.first, bridge.second)]
-    scores = iter((yield from ask(Entail(tuple(pairs)))))
-    windows = tuple(islice(scores, len(aligned)))
-    return Reading(
-        windows=windows,
-        plain=tuple(islice(scores, len(aligned))) if asked else windows,
-        joined=next(scores) if joined else None,
-        bridged=best_bridge(bridges, scores),
-        sentences=tuple(SentenceScores(r.view, r.scores, r.relevance) for r in evidence.read),
-    )
-
-
-def _as_statement(part: Sample) -> tuple[Sample, bool]:
-    """Return an answer as a statement of its own, and whether it is affirmed; the part itself where it needs its question."""
-    if part.question is None:
-        return part, True
-    found = read_yes_no(part.question, part.response)
-    if found is not None:
-        return part.model_copy(update={"response": found.statement, "question": None}), found.affirmed
-    stands_alone = word_count(part.response) >= MIN_STATEMENT_WORDS and not _NEEDS_QUESTION.match(part.response)
-    if stands_alone and not is_checkable(part.question):
-        return part.model_copy(update={"question": None}), True
-    return part, True
 
 
 def _denied_quote(quote: Quote) -> Quote:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from knowhalu.methods.common.attribution import MIN_ADDED_COVERAGE, MIN_DECISIVE_PROBABILITY, MIN_RELEVANCE, cut_passage
-from knowhalu.methods.common.evidence import name_words, wanted_words
+from knowhalu.methods.common.evidence import ReadSentence, name_words, wanted_words
 from knowhalu.methods.common.judgment_model import Reading
 from knowhalu.methods.common.sources import SourceSentence, given_passages, source_sentences
 from knowhalu.requests import Probabilities
@@ -50,7 +50,7 @@ class Ground(NamedTuple):
     """The sentences that a label rests on, the probabilities of the claim by all of them, and how they were read.
 
     Alone: the verifier read one of them; together: with others; in steps: one after the other, by the entity `bridge`; compared:
-    rules found that they oppose the claim.
+    rules decided by them.
     """
 
     places: tuple[SourceSentence, ...]
@@ -115,7 +115,7 @@ class Texts(NamedTuple):
     steps: Sequence[Step]
     form: KnowledgeForm
     window: str
-    joined: Sequence[str]
+    joined: Sequence[ReadSentence]
 
     def locate(self, texts: Iterable[str]) -> list[SourceSentence]:
         """Return the sentences that texts come from, each once; a window may go beyond the passages that were retrieved."""
@@ -192,8 +192,16 @@ def supporting_ground(
     if scores.supported < MIN_DECISIVE_PROBABILITY:
         return None
     calculated = (s for d in found.confirmed for s in sentences_of(d))
-    places = texts.nearest(calculated, texts.joined, more=1) if joined else texts.nearest(calculated, [texts.window])
+    places = (
+        texts.nearest(calculated, (r.view for r in texts.joined), more=1) if joined else texts.nearest(calculated, [texts.window])
+    )
     return Ground(tuple(places), scores, "together") if places else None
+
+
+def rule_ground(texts: Texts, sentence: str, supported: float) -> Ground | None:
+    """Return the sentence or row by which a rule decided on a claim of P(supported); None where it read no single one."""
+    places = texts.locate([sentence] if sentence else [])
+    return Ground(tuple(places), Probabilities(supported, 1 - supported, 0.0), "compared") if places else None
 
 
 def opposing_ground(texts: Texts, read: Sequence[ReadQuote], found: Findings, supported: float) -> Ground | None:

@@ -117,11 +117,11 @@ def _fault(
 
 
 def _opposition(claim: str, what: str, found: Findings) -> str:
-    """Return what the sources oppose to a claim: the result of their values, exchanged roles, or another value."""
+    """Return what the sources oppose to a claim: the result of their values, or another value."""
     if found.refuted:
         return f"the values of the source give {found.refuted.explanation}, the {what} {_value_words(claim, found.refuted.value)}"
-    if found.exchanged or found.conflict is None:
-        return f"the source has the roles of the {what} the other way round"
+    if found.conflict is None:
+        return f"the source differs from the {what}"
     value, given, sentence, _ = found.conflict
     return f"the source says {_value_words(sentence, given)}, the {what} {_value_words(claim, value)}"
 

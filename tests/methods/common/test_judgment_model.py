@@ -63,10 +63,6 @@ def test_a_sentence_on_another_name_supports_nothing():
     assert found["sentence_supported"] == logit(NO.supported)
 
 
-def test_what_a_line_of_code_sets_is_no_fact_that_may_be_missing():
-    assert features("connect(wait_ms=30)", "connect takes wait_ms.")["values_missing"] == 0
-
-
 def test_only_sentences_with_half_of_the_words_may_contradict_and_any_may_support():
     far, near = ("Far.", NO, 0.4), ("Near.", YES, 0.2)
     found = features("A claim.", "A source.", sentences=(far, near))

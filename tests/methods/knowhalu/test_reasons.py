@@ -175,8 +175,3 @@ def test_a_reason_is_of_bounded_length_whatever_the_texts_are(label):
     long = " ".join(f"Name{i} Über{i} weighs {i},{i:03} tonnes" for i in range(1, 300))
     assert len(reason(long, f"{long} not.", [(0.6, 0.5)], label, title=long)) < 1000
     assert len(reason(long, "A tower stands here.", [(0.0, 0.0)], label, title=long)) < 1000
-
-
-def test_exchanged_roles_are_named():
-    told = reason("Brandt Tools sued Keller Motors.", "Keller Motors sued Brandt Tools.", [(0.9, 0.0)])
-    assert told.startswith("the source has the roles of the claim the other way round: “Keller Motors sued")

@@ -1,0 +1,114 @@
+"""What rules find where a verifier guesses: cells of tables, exchanged roles, and names of code that a documentation lacks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from knowhalu.methods.common.judgment_model import logit
+from knowhalu.methods.knowhalu.reasons import MAX_NAMED, quoted
+from knowhalu.text.blocks import UnitKind, read_tables, read_units
+from knowhalu.text.cells import MIN_SHARE, CellCheck, check_cells
+from knowhalu.text.code import confirms_settings, simplify_code, unknown_names
+from knowhalu.text.overlap import coverage
+from knowhalu.text.roles import find_converse, find_exchange
+from knowhalu.text.values import Agreement, topic_of_values
+from knowhalu.types import Label, Sample, Step
+
+SETTLED = 0.95
+"""P(supported) of a claim that a rule confirms."""
+CONFLICT = 2.0
+"""How surely a rule contradicts a claim, as `values_differ` counts it."""
+_DENIED = {Agreement.EQUAL: Agreement.DIFFERENT, Agreement.DIFFERENT: Agreement.EQUAL}
+
+
+class RuleFinding(NamedTuple):
+    """What a rule finds of a statement, the sentence or row that it finds it in, if any, and why in plain words."""
+
+    agreement: Agreement
+    sentence: str
+    reason: str
+
+    def denied(self) -> "RuleFinding":
+        """Return what it says of the denial of the statement."""
+        return self._replace(agreement=_DENIED[self.agreement])
+
+    def decides(self, label: Label) -> bool:
+        """Tell whether a label agrees with the rule."""
+        return (self.agreement is Agreement.EQUAL) == (label is Label.CORRECT)
+
+
+def apply_rules(
+    part: Sample, stated: Sample, steps: Sequence[Step], row: CellCheck | None, views: Sequence[str], *, affirmed: bool
+) -> RuleFinding | None:
+    """Return what the rules find of an answer or claim, which affirms or denies what is `stated`; None if nothing.
+
+    They read the row of a table that it names, or else the sentences that the verifier read.
+    """
+    what = "answer" if stated.question else "claim"
+    found = _check_row(row, what) if row is not None else _check_sentences(stated.response, views, what)
+    if found is not None:
+        return found if affirmed else found.denied()
+    unknown = unknown_names(part.response, "\n".join(_source_texts(part, steps)))
+    if not unknown:
+        return None
+    return RuleFinding(Agreement.DIFFERENT, "", f"the sources do not mention {quoted(unknown[0], MAX_NAMED)}")
+
+
+def _check_row(row: CellCheck, what: str) -> RuleFinding | None:
+    if row.agreement is Agreement.EQUAL:
+        return RuleFinding(row.agreement, row.text, f"supported by the row of the table {quoted(row.text)}")
+    if row.agreement is not Agreement.DIFFERENT:
+        return None
+    reason = f"the {what} does not agree with {quoted(row.cell, MAX_NAMED)} in the row of the table {quoted(row.text)}"
+    return RuleFinding(row.agreement, row.text, reason)
+
+
+def _check_sentences(claim: str, views: Sequence[str], what: str) -> RuleFinding | None:
+    if (other := find_exchange(claim, views)) is not None:
+        reason = f"the source has the roles of the {what} the other way round: {quoted(other)}"
+        return RuleFinding(Agreement.DIFFERENT, other, reason)
+    if confirms_settings(claim, views):
+        return RuleFinding(Agreement.EQUAL, views[0], f"the sources give the same settings: {quoted(views[0])}")
+    if (same := find_converse(claim, views)) is not None:
+        return RuleFinding(Agreement.EQUAL, same, f"the source says the same from the other side: {quoted(same)}")
+    return None
+
+
+def settle(features: Mapping[str, float], finding: RuleFinding | None) -> dict[str, float]:
+    """Return the features of a claim that a rule confirms or contradicts."""
+    if finding is None:
+        return dict(features)
+    if finding.agreement is Agreement.DIFFERENT:
+        return {**features, "values_equal": 0.0, "values_differ": CONFLICT}
+    support = {n: max(v, logit(SETTLED)) for n, v in features.items() if n.endswith("_supported")}
+    return {**features, **support, "values_equal": 1.0, "values_differ": 0.0, "values_missing": 0.0}
+
+
+def find_row(part: Sample, steps: Sequence[Step]) -> CellCheck | None:
+    """Return the row of a table that a claim names; None without one, and where other text is nearer to the claim."""
+    asked, texts = part.question or "", dict.fromkeys(_source_texts(part, steps))
+    tables = [table for text in texts for table in read_tables(text)]
+    checks = [c for t in tables if (c := check_cells(part.response, asked, t)) is not None]
+    if not checks or (len(checks) > 1 and len({c.agreement for c in checks}) > 1):
+        return None
+    # a row without a cell that decides is read alone only where it has most of what is claimed
+    check, topic = checks[0], " ".join(topic_of_values(part.response, asked))
+    headers = " ".join(c.header.replace("_", " ") for table in tables for c in table[0])
+    near = coverage(topic, f"{headers} {check.text}")
+    if check.agreement is None and near < MIN_SHARE:
+        return None
+    prose = (u.text for text in texts for u in read_units(text) if u.kind not in (UnitKind.TABLE_ROW, UnitKind.HEADING))
+    return check if all(coverage(topic, text) <= near for text in prose) else None
+
+
+def without_arguments(part: Sample, steps: Sequence[Step] = ()) -> Sample:
+    """Return a claim without the values and variables of its code that its writer may choose."""
+    text = simplify_code(part.response, "\n".join(_source_texts(part, steps)))
+    return part if text == part.response else part.model_copy(update={"response": text})
+
+
+def _source_texts(part: Sample, steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the given sources whole, as a chunk of a table lacks its header; without any, what was retrieved."""
+    yield from part.knowledge
+    yield from (d.text for d in part.documents)
+    if not part.knowledge and not part.documents:
+        yield from (p.text for s in steps for p in s.passages)
