@@ -4,17 +4,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from knowhalu.text.arithmetic import Derivation, check_arithmetic
-from knowhalu.text.operations import blank_out
-from knowhalu.text.sentences import sentences
+from knowhalu.text.operations import blank_out, find_operations, topic_words
+from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.values import Agreement, Conflict, Value, ValueCheck, check_values, find_conflict
+
+MIN_TOPIC_SHARE = 0.75
+"""The share of a claim's other words that the sentences of a calculation must have for it to confirm the whole claim."""
 
 
 class Findings(NamedTuple):
-    """The calculations of a claim, its values one by one, and another value that a sentence has, with places in the claim."""
+    """The calculations of a claim, its values one by one, and another value that a sentence has, with places in the claim.
+
+    `settled`: the calculations and values are all confirmed, by sentences with nearly all other words of the claim.
+    """
 
     derived: tuple[Derivation, ...] = ()
     checks: tuple[ValueCheck, ...] = ()
     conflict: Conflict | None = None
+    settled: bool = False
 
     @property
     def refuted(self) -> Derivation | None:
@@ -59,4 +66,16 @@ def find_findings(claim: str, near: Sequence[str], source: str, question: str = 
     """Compare a claim with the sentences near it, and its values with those of the whole source as well."""
     derived = check_arithmetic(claim, near)
     rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
-    return Findings(derived, check_values(rest, source), find_conflict(rest, near, question))
+    found = Findings(derived, check_values(rest, source), find_conflict(rest, near, question))
+    return found._replace(settled=_is_settled(claim, found, question))
+
+
+def _is_settled(claim: str, found: Findings, question: str) -> bool:
+    """Tell whether calculations and values confirm a claim that says little else."""
+    if not found.confirmed or found.conflict or any(a is not Agreement.EQUAL for a in found.agreements):
+        return False
+    places = {(d.value.start, d.value.end) for d in found.confirmed}
+    calculated = [c for c in find_operations(claim) if (c.value.start, c.value.end) in places]
+    topic = frozenset[str]().union(*(topic_words(claim, c) for c in calculated))
+    known = set(content_words(" ".join((question, *(s for d in found.confirmed for s in d.sentences)))))
+    return len(topic & known) >= MIN_TOPIC_SHARE * len(topic)

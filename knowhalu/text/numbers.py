@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from text_to_num import find_numbers as find_number_words
 
+from knowhalu.text.changes import is_start
+
 
 class Number(NamedTuple):
     """A number: `precision` is the place of the last digit written (1e5 for "2.5 million"), `upper` the end of a range.
@@ -44,7 +46,7 @@ _COUNT_WORD = "|".join(_COUNTS)
 _FRACTION = re.compile(
     rf"\b(?:(?P<count>{_COUNT_WORD})[ -])?(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b"
     r"(?=\s*(?:[.,;:!?)]|$)| (?:of|the|its|their|his|her|as)\b)"
-    rf"|(?P<few>\d+|{_COUNT_WORD}) (?:in|out of) (?P<many>\d+|\w+)\b|(?P<top>\d+)/(?P<bottom>\d+)(?![/\d])",
+    rf"|(?P<few>\d+|{_COUNT_WORD}) in (?P<many>\d{{1,3}}|[^\W\d]+)\b|(?P<top>\d+)/(?P<bottom>\d+)(?![/\d])",
     re.IGNORECASE,
 )
 _MIXED = re.compile(rf"\s(?:and a half|and a quarter)\b(?: (?P<scale>{'|'.join(SCALES)})\b)?", re.IGNORECASE)
@@ -253,5 +255,7 @@ def _join_ranges(text: str, numbers: list[Number]) -> list[Number]:
 def _is_range(text: str, low: Number, high: Number) -> bool:
     between = text[low.end : high.start]
     if low.upper is not None or low.share or low.ordinal or low.value >= high.value or not _RANGE.fullmatch(between):
+        return False
+    if is_start(text, low.start):
         return False
     return between.strip() != "and" or bool(_BETWEEN.search(text[: low.start]))

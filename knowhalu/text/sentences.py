@@ -22,7 +22,8 @@ TITLE_ABBREVIATIONS = frozenset(
 )
 """Abbreviations before a name or number: no sentence ends at them."""
 NUMBER_ABBREVIATIONS = frozenset(
-    "no nos fig vol pp op c ca jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
+    "no nos fig vol pp op c ca max min tel ext jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat "
+    "sun".split()
 )
 """Abbreviations before a number; elsewhere "no", "sun" or "c" is a word like others."""
 COMPANY_ABBREVIATIONS = frozenset("etc inc ltd co corp jr sr".split())

@@ -96,8 +96,8 @@ def find_unit(words: list[str]) -> tuple[Unit, int] | None:
 
 def _readings(name: str) -> list[str]:
     """Return the spellings that a name may stand for: as written, without capitals, in the singular."""
-    if len(name) <= 2 or name in ("MW", "mW", "MHz", "kPa"):
-        return [name]  # "m" and "M", "mg" and "Mg" are different things
+    if len(name) <= 2 or name in ("MW", "mW", "MHz", "kPa") or name.lower().startswith("has"):
+        return [name]  # "m" and "M", "mg" and "Mg" are different things, and "has" is no plural
     low = name.lower()
     singular = [low.removesuffix("s")] if low.endswith("s") and len(low) > 3 else []
     first, dash, rest = name.partition("-")

@@ -11,18 +11,21 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from knowhalu.text.changes import is_start
 from knowhalu.text.clock import find_clock_times
 from knowhalu.text.dates import DAYS_OF_YEAR, DateSpan, find_date_intervals
-from knowhalu.text.numbers import Number, find_numbers, last_place
+from knowhalu.text.limits import MAX_AGE, limit_moment, limit_number
+from knowhalu.text.numbers import Number, find_numbers
 from knowhalu.text.sentences import MAX_CACHED_CHARS, content_words
+from knowhalu.text.shares import find_parts, find_rates, find_wholes
 from knowhalu.text.units import find_unit, unit_spellings
 
-APPROXIMATE_SHARE, NEARLY_SHARE = 0.05, 0.15
-"""How far "about" and "nearly" reach, as shares of the number."""
 MARGIN_OF_TIME = 15.0
 """How many minutes "about noon" may be off."""
 MIN_YEAR = 1000
 """The first year that four digits write."""
+MAX_SHARE_MARGIN = 0.005
+"""How far the share of "3 of 7" may be from a percentage."""
 TWELVE_HOURS = "of twelve hours"
 """Unit of times of day that may be before or after noon."""
 
@@ -37,6 +40,16 @@ class ValueKind(StrEnum):
     MONEY = "money"
     DATE = "date"
     TIME = "time of day"
+
+
+class Role(StrEnum):
+    """What a value is in its sentence, beside what it measures."""
+
+    PLAIN = "plain"
+    START = "start of a change"
+    WHOLE = "whole of which another value is a part"
+    OUTER = "a part with its whole"
+    RATE = "the time that an amount is for"
 
 
 class Value(NamedTuple):
@@ -61,6 +74,11 @@ class Value(NamedTuple):
     ends: tuple[float, float] | None = None
     written: float = math.nan
     """The number without its unit; not a number for dates and times."""
+    side: int = 0
+    """The side that words around it leave open: 1 above and -1 below for estimates, 2 and -2 for bounds."""
+    stated: tuple[float, float] = (0.0, 0.0)
+    """What a limit would mean without the words that make it one."""
+    role: Role = Role.PLAIN
 
 
 @lru_cache(maxsize=4096)
@@ -79,7 +97,10 @@ _BETWEEN = re.compile(r"\b(?:between|from)\s(?:the\s)?$", re.IGNORECASE)
 
 @lru_cache(maxsize=4096)
 def values_with_periods(text: str) -> tuple[Value, ...]:
-    """Return the values of a text, "from 1953 to 1956" and "between 9 am and 5 pm" as one value each."""
+    """Return the values of a text, "from 1953 to 1956" and "between 9 am and 5 pm" as one value each.
+
+    "3 of 7 counts" has a share as well, and "600 mg a day" a time that the amount is for.
+    """
     joined: list[Value] = []
     for value in find_values(text):
         if joined and _is_period(text, joined[-1], value):
@@ -88,7 +109,19 @@ def values_with_periods(text: str) -> tuple[Value, ...]:
                 end=value.end, text=text[first.start : value.end], high=value.high, ends=(first.high, value.low)
             )
         joined.append(value)
-    return tuple(joined)
+    return tuple(sorted((*joined, *_outer_values(text, joined))))
+
+
+def _outer_values(text: str, values: Sequence[Value]) -> Iterator[Value]:
+    """Return the shares of parts in their wholes, and "a day" and "in 24 hours" behind an amount."""
+    counts = {(v.start, v.end) for v in values if v.kind is ValueKind.COUNT and not v.ambiguous}
+    for start, end, part, whole in find_parts(text, find_numbers(text)):
+        if {(part.start, part.end), (whole.start, whole.end)} <= counts:
+            share, half = part.value / whole.value, min(MAX_SHARE_MARGIN, 0.5 / whole.value)
+            yield Value(start, end, text[start:end], ValueKind.SHARE, share, share - half, share + half, role=Role.OUTER)
+    day = unit_spellings()["day"].factor
+    for start, end in find_rates(text):
+        yield Value(start, end, text[start:end], ValueKind.MEASURE, day, day, day, "rate", role=Role.RATE)
 
 
 def _is_period(text: str, first: Value, last: Value) -> bool:
@@ -106,57 +139,32 @@ def _find_values(text: str) -> Iterator[Value]:
     for d in dates:
         whole_year = d.high - d.low >= DAYS_OF_YEAR - 1
         margin = max(2 * DAYS_OF_YEAR, (d.high - d.low) / 2) if whole_year else d.high - d.low
-        low, high, modifier = _moment_bounds(text, d.start, (d.low, d.high), margin)
+        low, high, modifier, side = limit_moment(text, d.start, (d.low, d.high), margin)
         unit, written = "day of the year" if d.yearless else "", text[d.start : d.end]
-        found.append(Value(d.start, d.end, written, ValueKind.DATE, d.low, low, high, unit, modifier=modifier, ends=d.ends))
+        value = Value(d.start, d.end, written, ValueKind.DATE, d.low, low, high, unit, modifier=modifier, ends=d.ends)
+        found.append(value._replace(side=side, stated=(d.low, d.high)))
     for t in find_clock_times(text):
         if not any(d.start < t.end and t.start < d.end for d in dates):
             unit, written = TWELVE_HOURS if t.twelve else "", text[t.start : t.end]
-            low, high, modifier = _moment_bounds(text, t.start, (t.minute, t.minute), MARGIN_OF_TIME)
-            found.append(Value(t.start, t.end, written, ValueKind.TIME, t.minute, low, high, unit, modifier=modifier))
+            low, high, modifier, side = limit_moment(text, t.start, (t.minute, t.minute), MARGIN_OF_TIME)
+            value = Value(t.start, t.end, written, ValueKind.TIME, t.minute, low, high, unit, modifier=modifier, side=side)
+            found.append(value._replace(stated=(t.minute, t.minute)))
     taken = [(v.start, v.end) for v in found]
+    parts = {p.part: p for p in find_parts(text, numbers)}
+    wholes = {*(p.whole for p in parts.values()), *find_wholes(text, numbers)}
     bare = {(d.start, d.end) for d in dates if not d.certain}
     for number in numbers:
         place = (number.start, number.end)
         if place in bare or not any(a < number.end and number.start < b for a, b in taken):
             value = _value_of(text, number)
+            if number in parts and value.kind is ValueKind.COUNT:
+                value = value._replace(unit=_value_of(text, parts[number].whole).unit)
+            elif number in wholes and value.kind is ValueKind.COUNT:
+                value = value._replace(role=Role.WHOLE)
             found.append(value._replace(ambiguous=True) if place in bare else value)
             if value.kind is ValueKind.MONEY and value.text.lower().endswith(("pound", "pounds")):
                 found.append(_in_pounds_of_mass(value))
     yield from sorted(found)
-
-
-_LIMITS = tuple(
-    (re.compile(rf"{words}\s*$", re.IGNORECASE), side)
-    for words, side in (
-        (r"(?<!\bno )\b(?:more than|over|above|exceed(?:s|ing|ed)?|(?:greater|longer|older) than|upwards? of|after)", 1),
-        (r"(?<!\bno )\b(?:less than|under|below|(?:fewer|shorter|younger) than|before|within)", -1),
-        (r"(?:\b(?:at least|no (?:less|fewer) than|a minimum of|since|from)|[≥>]=?)", 2),
-        (r"(?:\b(?:at most|no more than|a maximum of|up to|until)|[≤<]=?)", -2),
-    )
-)
-"""Words before a value that make it a limit: 1 above, -1 below, 2 and -2 with the value itself."""
-_OPPOSITE = {1: -2, 2: -1, -1: 2, -2: 1}
-_NEGATED = re.compile(r"(?:\b(?:not|never|cannot|no longer)|n['’]t)\b[^.;:,]*$", re.IGNORECASE)  # noqa: RUF001
-_ABOUT = re.compile(
-    r"(?:\b(?:about|around|approximately|roughly|some|circa|ca\.?|c\.|approx\.?|or so|in the region of|close to)|[~≈])\s*$", re.I
-)
-_NEARLY = re.compile(r"\b(?:nearly|almost|just under|not quite)\s*$", re.I)
-
-
-def _moment_bounds(text: str, start: int, bounds: tuple[float, float], margin: float) -> tuple[float, float, int]:
-    """Widen a date or a time of day by the word before it, "before", "after" or "about", and return the word's length."""
-    low, high = bounds
-    before = text[max(0, start - 20) : start]
-    article = len("the ") if before.endswith("the ") else 0
-    before = before.removesuffix("the ")
-    for pattern, side in _LIMITS:
-        if side in (1, -1) and (m := pattern.search(before)):
-            step = 1e-3 if low == high else 0.0
-            return *((high + step, math.inf) if side > 0 else (-math.inf, low - step)), len(m.group()) + article
-    if m := _ABOUT.search(before):
-        return low - margin, high + margin, len(m.group()) + article
-    return low, high, 0
 
 
 def _is_end_of(date: DateSpan, number: Number) -> bool:
@@ -167,48 +175,24 @@ def _is_end_of(date: DateSpan, number: Number) -> bool:
 def _in_pounds_of_mass(value: Value) -> Value:
     """Return the other meaning of "500 pounds"."""
     pound = unit_spellings()["lb"]
-    low, high, nominal = (x * pound.factor for x in (value.low, value.high, value.nominal))
-    return value._replace(kind=ValueKind.MEASURE, unit=pound.dimension, nominal=nominal, low=low, high=high, ambiguous=True)
+    low, high, nominal, first, last = (x * pound.factor for x in (value.low, value.high, value.nominal, *value.stated))
+    mass = value._replace(kind=ValueKind.MEASURE, unit=pound.dimension, nominal=nominal, low=low, high=high, ambiguous=True)
+    return mass._replace(stated=(first, last))
 
 
 def _value_of(text: str, number: Number) -> Value:
     measured = _measure(text, number)
     precise = measured.kind in (ValueKind.COUNT, ValueKind.MONEY, ValueKind.ORDINAL)
-    low, high, modifier = _number_bounds(text, number._replace(start=measured.start), precise=precise)
-    low, high, nominal = (x * measured.factor + measured.offset for x in (low, high, number.value))
     start, end = measured.start, measured.end
-    ends = (nominal, high) if number.upper is not None else None
+    bare = measured.kind is ValueKind.COUNT and not measured.unit
+    low, high, modifier, side = limit_number(text, number._replace(start=start), end, precise=precise, bare=bare)
+    low, high, nominal = (x * measured.factor + measured.offset for x in (low, high, number.value))
+    half = 0.0 if precise and not number.rounded else number.precision / 2 * measured.factor
     return Value(
-        start, end, text[start:end], measured.kind, nominal, low, high, measured.unit, modifier=modifier, ends=ends,
-        written=number.value,
+        start, end, text[start:end], measured.kind, nominal, low, high, measured.unit, modifier=modifier,
+        ends=(nominal, high) if number.upper is not None else None, written=number.value, side=side,
+        stated=(nominal - half, nominal + half), role=Role.START if is_start(text, start) else Role.PLAIN,
     )  # fmt: skip
-
-
-def _number_bounds(text: str, number: Number, *, precise: bool) -> tuple[float, float, int]:
-    """Return what a number may mean, and the length of the words before it that say so.
-
-    Whole counts and amounts are exact, other numbers stand for all that rounds to them.
-    """
-    value, half = number.value, number.precision / 2
-    before = text[max(0, number.start - 24) : number.start]
-    if number.upper is not None:
-        opening = _BETWEEN.search(before)
-        return value, number.upper, len(opening.group()) if opening else 0
-    if m := _NEARLY.search(before):
-        return value * (1 - NEARLY_SHARE), value, len(m.group())
-    if m := _ABOUT.search(before):
-        place = last_place(value) if number.precision >= 1 else number.precision
-        reach = max(half, min(place / 2, value * APPROXIMATE_SHARE), value * 0.01)
-        return value - reach, value + reach, len(m.group())
-    for pattern, side in _LIMITS:
-        if m := pattern.search(before):
-            negated = _NEGATED.search(text[max(0, number.start - 80) : number.start - len(m.group())])
-            side = _OPPOSITE[side] if negated else side
-            step = 0.0 if abs(side) == 2 else 1e-9 * max(1.0, abs(value))
-            low, high = (value + step, math.inf) if side > 0 else (-math.inf, value - step)
-            return low, high, 0 if negated else len(m.group())
-    margin = 0.0 if precise and not number.rounded else half
-    return value - margin, value + margin, 0
 
 
 class _Measure(NamedTuple):
@@ -233,10 +217,12 @@ _AGED = re.compile(r"\b(?:aged?|at the age of|age of|turned|turning)[:\s]+$", re
 _NAME_BEFORE, _CLOSED = re.compile(r"[A-Z][\w’'-]+(?:,\s|\s\()$"), re.compile(r"[,)]")  # noqa: RUF001
 _LABEL = re.compile(
     r"\b(?P<label>chapter|part|volume|vol\.|book|act|phase|stage|type|class|grade|article|section|level|room|figure|fig\.|table|no\."
-    r"|number|step|season|episode|page|route|line|platform|gate|appendix|version|world war|mark|category)\s$",
+    r"|number|step|season|episode|page|route|line|platform|gate|appendix|version|world war|mark|category)(?<!number):?\s$",
     re.IGNORECASE,
 )
-MAX_NOUN_DISTANCE, MAX_AGE = 3, 120
+_LABELLED = re.compile(r"\s" + _LABEL.pattern.removesuffix(r"(?<!number):?\s$").removeprefix(r"\b") + r"\b", re.IGNORECASE)
+"""The same words behind a rank, as in "the second season"."""
+MAX_NOUN_DISTANCE = 3
 
 
 def _measure(text: str, number: Number) -> _Measure:
@@ -252,10 +238,9 @@ def _measure(text: str, number: Number) -> _Measure:
         unit, count = found
         kind = ValueKind.MONEY if unit.dimension.isupper() else ValueKind.MEASURE
         return _Measure(kind, unit.dimension, number.start, following[count - 1].end(), unit.factor, unit.offset)
-    if number.ordinal or (label := _LABEL.search(before)):
-        return _Measure(
-            ValueKind.ORDINAL, "" if number.ordinal or not label else label["label"].lower(), number.start, number.end
-        )
+    label = _LABELLED.match(text, number.end) if number.ordinal else _LABEL.search(before)
+    if number.ordinal or label:
+        return _Measure(ValueKind.ORDINAL, label["label"].lower() if label else "", number.start, number.end)
     if _is_age(text, number, before):
         year = unit_spellings()["year"]
         return _Measure(ValueKind.MEASURE, year.dimension, number.start, number.end, year.factor)

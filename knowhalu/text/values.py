@@ -1,17 +1,14 @@
-"""Values of a text compared in whatever form they are written, and those of a claim written as its source writes them.
-
-A claim's value agrees with a source's where the source's interval lies inside the claim's, so that a claim may be less
-precise than its source, and differs where the two do not meet.
-"""
+"""The values of a claim compared with those of its sources, and written as its source writes them."""
 
 import math
 import re
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from knowhalu.text.agreement import Agreement, compare_values, same_unit
+from knowhalu.text.changes import speaks_of_earlier
 from knowhalu.text.sentences import content_words
-from knowhalu.text.value_spans import Value, ValueKind, find_values, values_with_periods
+from knowhalu.text.value_spans import Role, Value, ValueKind, find_values, values_with_periods
 
 __all__ = [
     "Agreement",
@@ -31,76 +28,8 @@ __all__ = [
 
 MIN_SURE_SHARE = 0.5
 """Share of a topic's words that the nearest sentence must have to speak of it surely."""
-
-
-class Agreement(StrEnum):
-    """What a source's value says about a claim's."""
-
-    EQUAL = "equal"
-    """The source's value confirms that of the claim."""
-    OPEN = "open"
-    """The source is less precise than the claim, or says more or less than a limit."""
-    DIFFERENT = "different"
-    """Both cannot be true of the same thing."""
-
-
-def compare_values(claim: Value, source: Value) -> Agreement | None:
-    """Compare a claim's value with a source's; None where they measure different things."""
-    if claim.kind is source.kind is ValueKind.COUNT and not same_unit(claim, source):
-        # "180 gardens" and "180 families" may be two words for one thing
-        return Agreement.OPEN if claim.nominal == source.nominal else None
-    if claim.kind is not source.kind or not same_unit(claim, source):
-        # "90" answers "how tall" as well as "90 metres" does
-        bare = (
-            claim.kind is ValueKind.COUNT
-            and not claim.unit
-            and source.kind in (ValueKind.MEASURE, ValueKind.MONEY, ValueKind.SHARE)
-        )
-        return Agreement.EQUAL if bare and claim.written == source.written else None
-    if claim.unit != source.unit and claim.kind is ValueKind.MONEY:
-        return Agreement.DIFFERENT
-    if claim.kind is ValueKind.TIME and claim.unit != source.unit:
-        claim, source = _of_twelve_hours(claim), _of_twelve_hours(source)
-    if claim.ends and source.ends:
-        return _compare_ends(claim, source)
-    if source.ends and claim.kind in (ValueKind.DATE, ValueKind.TIME):
-        at_an_end = Agreement.EQUAL in (compare_values(claim, end) for end in _ends(source))
-        return Agreement.EQUAL if at_an_end else _compare_intervals(claim, source)
-    return _compare_intervals(claim, source)
-
-
-def _ends(value: Value) -> tuple[Value, Value]:
-    """Return the first and the last value of a period or range."""
-    first, last = value.ends or (value.high, value.low)
-    return value._replace(high=first, ends=None), value._replace(low=last, nominal=last, ends=None)
-
-
-def _compare_ends(claim: Value, source: Value) -> Agreement:
-    """Compare both ends of two periods or ranges."""
-    found = [_compare_intervals(a, b) for a, b in zip(_ends(claim), _ends(source), strict=True)]
-    return next((a for a in (Agreement.DIFFERENT, Agreement.OPEN) if a in found), Agreement.EQUAL)
-
-
-def _of_twelve_hours(time: Value) -> Value:
-    return time._replace(nominal=time.nominal % 720, low=time.nominal % 720, high=time.nominal % 720)
-
-
-def _compare_intervals(claim: Value, source: Value) -> Agreement:
-    tolerance = 1e-9 * max(abs(claim.high), abs(source.high), 1.0) if math.isfinite(claim.high + source.high) else 1e-9
-    exact = claim.nominal == source.nominal or math.isclose(claim.nominal, source.nominal, rel_tol=1e-9)
-    if exact and claim.kind is not ValueKind.DATE and _same_side(claim, source):
-        return Agreement.EQUAL
-    if claim.low - tolerance <= source.low and source.high <= claim.high + tolerance:
-        return Agreement.EQUAL
-    if claim.kind is not ValueKind.DATE and claim.low - tolerance <= source.nominal <= claim.high + tolerance:
-        # each rounds to the other, as "295 feet" and "90 metres", or the source is more precise
-        if source.low <= claim.nominal <= source.high or source.high - source.low < claim.high - claim.low < math.inf:
-            return Agreement.EQUAL
-    if source.high < claim.low - tolerance or claim.high < source.low - tolerance:
-        return Agreement.DIFFERENT
-    if claim.kind is ValueKind.DATE and (source.high <= claim.low or claim.high <= source.low):
-        return Agreement.DIFFERENT
-    return Agreement.OPEN
+WORDS_AROUND = 5
+"""Words before and behind a value that tell what it is of."""
 
 
 def _agreement(claim: Value, source: Value) -> Agreement | None:
@@ -119,8 +48,11 @@ class ValueCheck(NamedTuple):
 
 
 def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
-    """Compare every value of a claim with all values of a source; the best agreement of each counts."""
-    given = values_with_periods(source)
+    """Compare every value of a claim with all values of a source; the best agreement of each counts.
+
+    Of "3 of 7 counts" either the share is checked or both counts.
+    """
+    given = _given_values(claim, source)
     best: dict[tuple[int, int], ValueCheck] = {}
     order = [*Agreement, None]
     for value in values_with_periods(claim):
@@ -129,7 +61,36 @@ def check_values(claim: str, source: str) -> tuple[ValueCheck, ...]:
             place = (value.start, value.end)
             if place not in best or order.index(agreement) < order.index(best[place].agreement):
                 best[place] = ValueCheck(value, other if agreement else None, agreement)
-    return tuple(best.values())
+    return tuple(_without_doubles(best.values()))
+
+
+def _without_doubles(checks: Iterable[ValueCheck]) -> list[ValueCheck]:
+    """Return checks without those of values that others contain or are made of, whichever the source confirms."""
+    kept = list(checks)
+    for outer in [c for c in kept if c.value.role in (Role.OUTER, Role.RATE)]:
+        inner = [c for c in kept if c is not outer and outer.value.start <= c.value.start and c.value.end <= outer.value.end]
+        if outer.agreement is Agreement.EQUAL:
+            kept = [c for c in kept if c not in inner]
+        elif outer.value.role is Role.RATE or all(c.agreement is Agreement.EQUAL for c in inner):
+            kept.remove(outer)
+    return kept
+
+
+def _given_values(claim: str, source: str) -> list[Value]:
+    """Return the values of a source that may say something of a claim, what changed only where the claim speaks of that."""
+    values = values_with_periods(source)
+    starts = {v for v in values if v.role is Role.START}
+    if not starts or speaks_of_earlier(claim):
+        return list(values)
+    dates = [v for v in find_values(claim) if v.kind is ValueKind.DATE]
+    return [v for v in values if v not in starts or _is_dated_apart(dates, source, v)]
+
+
+def _is_dated_apart(dates: Sequence[Value], source: str, start: Value) -> bool:
+    """Tell whether a claim has a date that the sentence of a change does not give for what it ended with."""
+    end = source[start.end :].split(". ")[0]
+    behind = [v for v in find_values(end.split(" to ")[0]) if v.kind is ValueKind.DATE]
+    return any(compare_values(d, v) is Agreement.EQUAL for d in dates for v in behind)
 
 
 class Conflict(NamedTuple):
@@ -153,24 +114,44 @@ def find_conflict(claim: str, sentences: Sequence[str], question: str = "") -> C
     shares = [len(topic & set(content_words(s))) / max(1, len(topic)) for s in sentences]
     nearest = [s for s, share in zip(sentences, shares, strict=True) if share == max(shares) >= MIN_SURE_SHARE]
     settled = find_values(question)
-    values = [v for v in find_values(claim) if not any(compare_values(v, s) is Agreement.EQUAL for s in settled)]
-    found = [conflict for value in values if (conflict := _conflict(value, nearest))]
-    return max(found, key=lambda c: c.sure, default=None)
+    checks = {s: check_values(claim, s) for s in dict.fromkeys(sentences)}
+    same = {c.value for found in checks.values() for c in found if c.agreement is Agreement.EQUAL}
+    values = [v for v in values_with_periods(claim) if all(any(c.value == v for c in checks[s]) for s in nearest)]
+    values = [v for v in values if not any(compare_values(v, s) is Agreement.EQUAL for s in settled)]
+    conflicts = [found for value in values if (found := _conflict(claim, value, nearest, values))]
+    return max(conflicts, key=lambda c: (c.sure, c.value not in same), default=None)
 
 
-def _conflict(value: Value, sentences: Sequence[str]) -> Conflict | None:
+def _conflict(claim: str, value: Value, sentences: Sequence[str], values: Sequence[Value]) -> Conflict | None:
     worst: Conflict | None = None
     for sentence in sentences:
-        compared = {other: _agreement(value, other) for other in values_with_periods(sentence)}
+        compared = {other: _agreement(value, other) for other in _given_values(claim, sentence)}
         if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
             return None
         differing = [v for v, agreement in compared.items() if agreement is Agreement.DIFFERENT and _has_unit(value, v)]
         if differing:
-            slip = next((v for v in differing if _is_scale_slip(value, v)), None)
+            slip = next((v for v in differing if _is_slip(value, v)), None)
             sure = 2.0 if slip else 1.0 if len(differing) == 1 else 0.5
             if worst is None or sure > worst.sure:
-                worst = Conflict(value, slip or differing[0], sentence, sure)
+                worst = Conflict(value, slip or _rival(claim, value, sentence, differing, values), sentence, sure)
     return worst
+
+
+def _rival(claim: str, value: Value, sentence: str, differing: Sequence[Value], values: Sequence[Value]) -> Value:
+    """Return the value that stands in place of a claim's: none that another value of the claim is, and with the same words."""
+    own = _words_around(claim, value)
+    return max(
+        differing,
+        key=lambda v: (
+            all(compare_values(o, v) is not Agreement.EQUAL for o in values),
+            len(own & _words_around(sentence, v)),
+        ),
+    )
+
+
+def _words_around(text: str, value: Value) -> frozenset[str]:
+    before, after = text[: value.start].split()[-WORDS_AROUND:], text[value.end :].split()[:WORDS_AROUND]
+    return frozenset(content_words(" ".join((*before, *after))))
 
 
 def _has_unit(one: Value, other: Value) -> bool:
@@ -184,29 +165,36 @@ def topic_of_values(claim: str, question: str = "") -> frozenset[str]:
     return frozenset(content_words(f"{question} {claim}")) - values
 
 
-def _is_scale_slip(claim: Value, source: Value) -> bool:
-    """Tell whether two values have the same digits at scales that are a thousand, a million or a billion apart."""
+def _is_slip(claim: Value, source: Value) -> bool:
+    """Tell whether two values have the same digits in other units, or at scales a thousand, a million or a billion apart."""
     if claim.kind is ValueKind.DATE or not claim.nominal * source.nominal > 0:
         return False
     scale = abs(math.log10(claim.nominal / source.nominal))
-    return any(math.isclose(scale, power, abs_tol=1e-6) for power in (3, 6, 9))
+    other_unit = claim.kind is ValueKind.MEASURE and claim.written == source.written
+    return other_unit or any(math.isclose(scale, power, abs_tol=1e-6) for power in (3, 6, 9))
 
 
 def align_values(claim: str, source: str) -> str:
     """Write the values of a claim that agree with the source as the source writes them, so that only the rest is left to compare.
 
-    "Some 295 feet" becomes "90 metres" where the source has that; a value that the source has in the same form stays.
+    "Some 295 feet" becomes "90 metres" where the source has that; a value that the source has in the same form stays. The words
+    of a limit are exchanged with it.
     """
     text, end = claim, len(claim)
     for check in sorted(check_values(claim, source), key=lambda c: -c.value.start):
         value, given = check.value, check.source
         if given is None or check.agreement is not Agreement.EQUAL or value.end > end or _has_words(source, value.text):
             continue
+        if (value.role is Role.OUTER) != (given.role is Role.OUTER):
+            continue  # "a quarter of those asked" has no place for "200 of the 800"
         end = value.start - value.modifier
-        put = given.text
-        if given.kind in (ValueKind.DATE, ValueKind.ORDINAL):
-            own, its = _OPENING.search(text[:end]), _OPENING.search(source[: given.start])
-            end, put = own.start() if own else end, (its.group() if its and (own or given.ends) else "") + put
+        put = source[given.start - given.modifier : given.end] if value.modifier and given.side else given.text
+        if value.side and not value.modifier:  # "65 or older" keeps its words
+            put = given.text
+        elif given.kind in (ValueKind.DATE, ValueKind.ORDINAL) and not given.side:
+            own, its = None if value.modifier else _OPENING.search(text[:end]), _OPENING.search(source[: given.start])
+            end = own.start() if own else end
+            put = (its.group() if its and (own or given.ends or value.side) else "") + put
         text = text[:end] + (put[0].upper() + put[1:] if end == 0 else put) + text[value.end :]
     return text
 
@@ -217,17 +205,3 @@ def _has_words(source: str, text: str) -> bool:
 
 _OPENING = re.compile(r"\b(?:(?:in|on|at|from|between) )?(?:the )?$|\b(?:in|on|from|between) $", re.IGNORECASE)
 """Words before a date or rank that belong to its form."""
-
-
-def same_unit(claim: Value, source: Value) -> bool:
-    """Tell whether two values of one kind measure or count the same; a count may leave out its noun."""
-    if claim.kind is ValueKind.COUNT:
-        return not claim.unit or not source.unit or not set(claim.unit.split()).isdisjoint(source.unit.split())
-    if claim.kind is ValueKind.ORDINAL:
-        return not claim.unit or not source.unit or claim.unit == source.unit
-    # another currency is another amount
-    return claim.kind in (ValueKind.MONEY, ValueKind.TIME) or claim.unit == source.unit
-
-
-def _same_side(claim: Value, source: Value) -> bool:
-    return math.isinf(claim.low) == math.isinf(source.low) and math.isinf(claim.high) == math.isinf(source.high)

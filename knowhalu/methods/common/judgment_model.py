@@ -93,6 +93,8 @@ FEATURES = frozenset((*SUPPORTING, *OPPOSING))
 """The names of all weighted features; supporting ones never have a negative weight, opposing ones never a positive one."""
 MIN_SETTLED = 0.5
 """P(supported) of both steps from which a claim counts as supported by two sources."""
+SETTLED = 0.95
+"""P(supported) of a claim that a rule or a calculation confirms."""
 MIN_RELEVANT_SHARE = 0.5
 """The share of a claim's words that a sentence must have for its contradiction to count."""
 

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from knowhalu.methods.common.attribution import MIN_ADDED_COVERAGE, MIN_DECISIVE_PROBABILITY, MIN_RELEVANCE, cut_passage
 from knowhalu.methods.common.evidence import ReadSentence, name_words, wanted_words
-from knowhalu.methods.common.judgment_model import Reading
+from knowhalu.methods.common.judgment_model import SETTLED, Reading
 from knowhalu.methods.common.sources import SourceSentence, given_passages, source_sentences
 from knowhalu.requests import Probabilities
 from knowhalu.text.findings import Findings, sentences_of
@@ -181,17 +181,19 @@ def _apart(place: SourceSentence) -> SourceSentence:
 def supporting_ground(
     texts: Texts, read: Sequence[ReadQuote], reading: Reading, window: Probabilities, found: Findings
 ) -> Ground | None:
-    """Return what a supported claim rests on: two steps, or else one sentence, or else several that were read together."""
+    """Return what a supported claim rests on: two steps, a calculation, one sentence, or else several that were read together."""
     by = reading.bridged
     if by and by.settles and by.supported > window.supported and (places := texts.locate(by.sentences)):
         return Ground(tuple(places), Probabilities(by.supported, 0.0, 1 - by.supported), "in steps", by.name)
+    calculated = [s for d in found.confirmed for s in sentences_of(d)]
+    if found.settled and (places := texts.locate(calculated)):
+        return Ground(tuple(places), Probabilities(SETTLED, 0.0, 1 - SETTLED), "compared")
     if (best := supporting_quote(read)) is not None:
         return _alone(best)
     joined = reading.joined if reading.joined and reading.joined.supported > window.supported else None
     scores = joined or window
     if scores.supported < MIN_DECISIVE_PROBABILITY:
         return None
-    calculated = (s for d in found.confirmed for s in sentences_of(d))
     places = (
         texts.nearest(calculated, (r.view for r in texts.joined), more=1) if joined else texts.nearest(calculated, [texts.window])
     )

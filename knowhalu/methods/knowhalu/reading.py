@@ -23,7 +23,7 @@ from knowhalu.text.findings import Findings
 from knowhalu.text.questions import is_checkable
 from knowhalu.text.sentences import content_words, sentences, word_count
 from knowhalu.text.statements import MIN_STATEMENT_WORDS, read_yes_no
-from knowhalu.text.values import align_values
+from knowhalu.text.values import Agreement, align_values
 from knowhalu.types import KnowledgeForm, Sample, Step
 
 _NEEDS_QUESTION = re.compile(r"\W*(?:because|so that|in order|to|by|with|for|that|which|when|if|due)\b", re.IGNORECASE)
@@ -113,6 +113,7 @@ def measure_claim(
     if not affirmed:
         features, found = denied_features(features, evidence.source), Findings()
     rule = apply_rules(part, stated, steps, evidence.row, evidence.sentences, affirmed=affirmed)
-    features = settle(features, rule)
+    calculated = Agreement.EQUAL if found.settled else None
+    features = settle(features, rule.agreement if rule is not None else calculated)
     features["on_topic"] = topic_share(stated if affirmed else part, evidence.source)
     return features, found, rule

@@ -10,9 +10,10 @@ from knowhalu.methods.common.sources import SourceSentence
 from knowhalu.methods.knowhalu.grounds import Ground, ReadQuote, supporting_quote
 from knowhalu.text.entities import find_names
 from knowhalu.text.findings import Findings
+from knowhalu.text.operations import Operation
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, expected_answer_type
-from knowhalu.text.sentences import content_words, sanitize, word_count
+from knowhalu.text.sentences import TITLE_ABBREVIATIONS, content_words, sanitize, word_count
 from knowhalu.text.values import Agreement, Value, ValueKind, check_values, find_values
 from knowhalu.types import Label, Sample, Step
 
@@ -119,7 +120,9 @@ def _fault(
 def _opposition(claim: str, what: str, found: Findings) -> str:
     """Return what the sources oppose to a claim: the result of their values, or another value."""
     if found.refuted:
-        return f"the values of the source give {found.refuted.explanation}, the {what} {_value_words(claim, found.refuted.value)}"
+        said = _value_words(claim, found.refuted.value)
+        said = f"says {quoted(said)}" if found.refuted.operation is Operation.COMPARISON else said
+        return f"the values of the source give {found.refuted.explanation}, the {what} {said}"
     if found.conflict is None:
         return f"the source differs from the {what}"
     value, given, sentence, _ = found.conflict
@@ -181,7 +184,13 @@ def _missing(claim: str, found: Findings, source: str) -> list[str]:
 
 def _missing_names(text: str, source: str) -> list[str]:
     given = set(content_words(source))
-    return [n for n in _names(text) if not set(content_words(n)) <= given]
+    return [n for n in _names(text) if not set(content_words(_without_titles(n))) <= given]
+
+
+def _without_titles(name: str) -> str:
+    """Return a name without "Dr." and initials, which a source may leave out; the whole where nothing else is in it."""
+    kept = [w for w in name.split() if len(w.strip(".")) > 1 and w.strip(".").lower() not in TITLE_ABBREVIATIONS]
+    return " ".join(kept) or name
 
 
 def _missing_words(text: str, source: str) -> list[str]:

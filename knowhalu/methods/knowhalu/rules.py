@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from knowhalu.methods.common.judgment_model import logit
+from knowhalu.methods.common.judgment_model import SETTLED, logit
 from knowhalu.methods.knowhalu.reasons import MAX_NAMED, quoted
 from knowhalu.text.blocks import UnitKind, read_tables, read_units
 from knowhalu.text.cells import MIN_SHARE, CellCheck, check_cells
@@ -13,8 +13,6 @@ from knowhalu.text.roles import find_converse, find_exchange
 from knowhalu.text.values import Agreement, topic_of_values
 from knowhalu.types import Label, Sample, Step
 
-SETTLED = 0.95
-"""P(supported) of a claim that a rule confirms."""
 CONFLICT = 2.0
 """How surely a rule contradicts a claim, as `values_differ` counts it."""
 _DENIED = {Agreement.EQUAL: Agreement.DIFFERENT, Agreement.DIFFERENT: Agreement.EQUAL}
@@ -73,11 +71,11 @@ def _check_sentences(claim: str, views: Sequence[str], what: str) -> RuleFinding
     return None
 
 
-def settle(features: Mapping[str, float], finding: RuleFinding | None) -> dict[str, float]:
-    """Return the features of a claim that a rule confirms or contradicts."""
-    if finding is None:
+def settle(features: Mapping[str, float], agreement: Agreement | None) -> dict[str, float]:
+    """Return the features of a claim that a rule or a calculation confirms or contradicts."""
+    if agreement is None:
         return dict(features)
-    if finding.agreement is Agreement.DIFFERENT:
+    if agreement is Agreement.DIFFERENT:
         return {**features, "values_equal": 0.0, "values_differ": CONFLICT}
     support = {n: max(v, logit(SETTLED)) for n, v in features.items() if n.endswith("_supported")}
     return {**features, **support, "values_equal": 1.0, "values_differ": 0.0, "values_missing": 0.0}
