@@ -8,7 +8,7 @@ from typing import NamedTuple
 from knowhalu.text.numbers import Number
 
 _DETERMINER = r"(?:the |its |their |his |her |our |all |those |these )?"
-_OF = re.compile(rf"(?: (?!of\b)[a-z]+)? (?P<out>out )?of {_DETERMINER}(?:about |some )?", re.IGNORECASE)
+_OF = re.compile(rf"(?:(?P<noun> [a-z]+)? (?P<out>out of)| of) {_DETERMINER}(?:about |some )?", re.IGNORECASE)
 _OPENING = re.compile(rf"(?:^|[.;:,]\s)(?P<of>(?:out )?of {_DETERMINER})$", re.IGNORECASE)
 _BEHIND = re.compile(r"(?: [\w'’-]+){1,6}, (?:only |just )?")  # noqa: RUF001
 _RATE = re.compile(
@@ -21,12 +21,13 @@ _TOTAL = re.compile(r"(?: [\w-]+){0,3} (?:in total|in all|altogether)\b", re.IGN
 
 
 class Part(NamedTuple):
-    """A part and its whole, with the place of the words that have both."""
+    """A part and its whole, the one that the noun follows, and the place of the words that have both."""
 
     start: int
     end: int
     part: Number
     whole: Number
+    counted: Number
 
 
 def find_parts(text: str, numbers: Sequence[Number]) -> Iterator[Part]:
@@ -35,9 +36,9 @@ def find_parts(text: str, numbers: Sequence[Number]) -> Iterator[Part]:
     for one, other in pairwise(plain):
         between = text[one.end : other.start]
         if (m := _OF.fullmatch(between)) and one.value <= other.value and (m["out"] or one.value > 1):
-            yield Part(one.start, other.end, one, other)
+            yield Part(one.start, other.end, one, other, one if m["noun"] else other)
         elif _BEHIND.fullmatch(between) and other.value <= one.value and (m := _OPENING.search(text[: one.start])):
-            yield Part(m.start("of"), other.end, other, one)
+            yield Part(m.start("of"), other.end, other, one, one)
 
 
 def find_wholes(text: str, numbers: Sequence[Number]) -> Iterator[Number]:

@@ -115,7 +115,7 @@ def values_with_periods(text: str) -> tuple[Value, ...]:
 def _outer_values(text: str, values: Sequence[Value]) -> Iterator[Value]:
     """Return the shares of parts in their wholes, and "a day" and "in 24 hours" behind an amount."""
     counts = {(v.start, v.end) for v in values if v.kind is ValueKind.COUNT and not v.ambiguous}
-    for start, end, part, whole in find_parts(text, find_numbers(text)):
+    for start, end, part, whole, _ in find_parts(text, find_numbers(text) if len(counts) > 1 else ()):
         if {(part.start, part.end), (whole.start, whole.end)} <= counts:
             share, half = part.value / whole.value, min(MAX_SHARE_MARGIN, 0.5 / whole.value)
             yield Value(start, end, text[start:end], ValueKind.SHARE, share, share - half, share + half, role=Role.OUTER)
@@ -150,17 +150,16 @@ def _find_values(text: str) -> Iterator[Value]:
             value = Value(t.start, t.end, written, ValueKind.TIME, t.minute, low, high, unit, modifier=modifier, side=side)
             found.append(value._replace(stated=(t.minute, t.minute)))
     taken = [(v.start, v.end) for v in found]
-    parts = {p.part: p for p in find_parts(text, numbers)}
-    wholes = {*(p.whole for p in parts.values()), *find_wholes(text, numbers)}
+    counted = {n: p.counted for p in find_parts(text, numbers) for n in (p.part, p.whole)}
+    wholes = {*(p.whole for p in find_parts(text, numbers)), *find_wholes(text, numbers)}
     bare = {(d.start, d.end) for d in dates if not d.certain}
     for number in numbers:
         place = (number.start, number.end)
         if place in bare or not any(a < number.end and number.start < b for a, b in taken):
             value = _value_of(text, number)
-            if number in parts and value.kind is ValueKind.COUNT:
-                value = value._replace(unit=_value_of(text, parts[number].whole).unit)
-            elif number in wholes and value.kind is ValueKind.COUNT:
-                value = value._replace(role=Role.WHOLE)
+            if value.kind is ValueKind.COUNT:
+                unit = _measure(text, counted[number]).unit if number in counted else value.unit
+                value = value._replace(unit=unit, role=Role.WHOLE if number in wholes else value.role)
             found.append(value._replace(ambiguous=True) if place in bare else value)
             if value.kind is ValueKind.MONEY and value.text.lower().endswith(("pound", "pounds")):
                 found.append(_in_pounds_of_mass(value))

@@ -257,3 +257,9 @@ def test_hostile_text_takes_no_quadratic_time():
 )
 def test_a_dot_inside_a_name_of_code_ends_no_sentence(text, count):
     assert len(sentences(text)) == count
+
+
+@pytest.mark.parametrize("word", ["max.", "min.", "approx.", "no."])
+def test_an_abbreviation_before_a_number_ends_no_sentence(word):
+    assert len(sentences(f"Take {word} 8 jars. Close them.")) == 2
+    assert len(sentences("The climb takes 40 min. Bring water.")) == 2

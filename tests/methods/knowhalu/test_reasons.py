@@ -117,6 +117,18 @@ def test_what_the_sources_lack_is_named_with_the_nearest_sentence():
     assert told == "the sources do not mention “Leeds”; the nearest is “The firm opened a shop.”"
 
 
+def test_initials_and_titles_are_no_missing_name():
+    told = reason("Dr. H. Lindqvist chairs the board.", "Hanna Lindqvist left the board.", [(0.2, 0.1)])
+    assert "not mention" not in told
+    assert "“Dr. H. Berg”" in reason("It was chaired by Dr. H. Berg.", "Hanna Lindqvist left the board.", [(0.2, 0.1)])
+
+
+def test_a_comparison_is_told_as_what_the_claim_says():
+    source = "The north pier is 40 metres long. The south pier is 90 metres long."
+    told = reason("The north pier is longer than the south pier.", source, [(0.0, 0.9)] * 2)
+    assert told.startswith("the values of the source give 40 metres < 90 metres, the claim says “longer than”: ")
+
+
 def test_a_sentence_far_from_the_claim_is_not_named_as_its_contradiction():
     source = "The firm sold 40 boats to Norway last year. Tea is served at noon."
     told = reason("The firm sold 40 boats to Norway.", source, [(0.3, 0.2), (0.0, 0.99)])

@@ -68,3 +68,23 @@ def test_text_that_is_nearer_than_the_table_is_read_as_it_is(tmp_path):
 def test_the_verifier_reads_a_call_without_the_values_of_its_writer(tmp_path):
     _, pairs = checked("page = fetch(address, tries=5)", DOCS, YES, tmp_path)
     assert {p.claim for p in pairs} == {"fetch(tries)"}
+
+
+STRIKE = "The dock strike began on 4 May 2019. The dock strike ended on 25 May 2019."
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "label"),
+    [
+        ("How long did the dock strike last?", "The dock strike lasted three weeks.", Label.CORRECT),
+        (None, "The dock strike lasted three weeks.", Label.CORRECT),
+        (None, "The dock strike lasted three weeks and cost the town 80 jobs.", Label.INCORRECT),
+        (None, "The dock strike lasted three weeks because the foreman insulted every single crane driver.", Label.INCORRECT),
+        (None, "The dock strike lasted five weeks.", Label.INCORRECT),
+    ],
+)
+def test_a_calculation_confirms_a_claim_that_says_little_else(question, said, label, tmp_path):
+    verdict, _ = checked(said, STRIKE, NO, tmp_path, question)
+    assert verdict.label is label
+    told = verdict.segments[0].base.rationale
+    assert ("its values give 25 May 2019 - 4 May 2019 = 3 weeks" in told) == (label is Label.CORRECT)
