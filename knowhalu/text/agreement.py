@@ -49,6 +49,8 @@ def _compare(claim: Value, source: Value) -> Agreement | None:
             and source.kind in (ValueKind.MEASURE, ValueKind.MONEY, ValueKind.SHARE)
         )
         return Agreement.EQUAL if bare and claim.written == source.written and claim.side in (0, source.side) else None
+    if claim.kind is ValueKind.ORDINAL and claim.unit != source.unit:
+        return Agreement.EQUAL if claim.nominal == source.nominal else None  # the first tram is no other line than line 4
     if claim.unit != source.unit and claim.kind is ValueKind.MONEY:
         return Agreement.DIFFERENT
     if claim.kind is ValueKind.TIME and claim.unit != source.unit:
@@ -65,6 +67,8 @@ def same_unit(claim: Value, source: Value) -> bool:
     """Tell whether two values of one kind measure or count the same; a count may leave out its noun."""
     if claim.kind is ValueKind.COUNT:
         return not claim.unit or not source.unit or not set(claim.unit.split()).isdisjoint(source.unit.split())
+    if claim.kind is ValueKind.ORDINAL:
+        return not claim.unit or not source.unit or claim.unit == source.unit
     # another currency is another amount
     return claim.kind in (ValueKind.MONEY, ValueKind.TIME) or claim.unit == source.unit
 
@@ -98,6 +102,10 @@ def _compare_intervals(claim: Value, source: Value) -> Agreement:
         return Agreement.OPEN if far else Agreement.EQUAL  # "up to 60 days" says more than 30 days
     if claim.kind is not ValueKind.DATE and claim.low - tolerance <= source.nominal <= claim.high + tolerance:
         # each rounds to the other, as "295 feet" and "90 metres", or the source is more precise
+        if claim.side * source.side < 0 or (
+            source.side and not math.isclose(claim.nominal, source.nominal, rel_tol=MAX_LIMIT_GAP)
+        ):
+            return Agreement.OPEN
         if source.low <= claim.nominal <= source.high or source.high - source.low < claim.high - claim.low < math.inf:
             return Agreement.EQUAL
     if source.high < claim.low - tolerance or claim.high < source.low - tolerance:
@@ -118,6 +126,8 @@ def _compare_limits(claim: Value, source: Value, tolerance: float) -> Agreement:
         return Agreement.OPEN if implied and high - low >= DAYS_OF_YEAR - 1 else Agreement.DIFFERENT
     if exact or first <= claim.nominal <= last or low <= source.nominal <= high:
         return Agreement.EQUAL
+    if claim.kind is ValueKind.MEASURE and claim.written == source.written:
+        return Agreement.DIFFERENT  # "over five months" for "over five years"
     if abs(claim.side) < BOUND and implied:
         return Agreement.EQUAL
     if abs(source.side) < BOUND and implied:

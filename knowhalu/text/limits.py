@@ -63,7 +63,7 @@ _ABOUT = re.compile(
 )
 _NEARLY = re.compile(r"\b(?:nearly|almost|just under|not quite)\s*$", re.I)
 _BETWEEN = re.compile(r"\b(?:between|from)\s(?:the\s)?$", re.IGNORECASE)
-_RULE = re.compile(r"\bwithin\s*$", re.IGNORECASE)
+_RULE = re.compile(r"\b(?:within|before|after)\s*$", re.IGNORECASE)
 _OF_THINGS = re.compile(
     r"(?:(?:^|[.;:,!?]\s|\b(?:for|on|of|to|with|in|all|any|no|every|each|only|most)\s)(?:[\w-]+\s)?(?:[a-z]+s|children|people|men|women)"
     r"|\b(?:any|no|every|each|a)\s(?:[\w-]+\s)?[a-z]+|\b(?:those|anyone|everyone|aged?))\s(?:(?:weighing|costing|lasting|aged|worth)\s)?$",

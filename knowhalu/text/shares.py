@@ -47,7 +47,7 @@ def find_wholes(text: str, numbers: Sequence[Number]) -> Iterator[Number]:
         before = text[numbers[i - 1].end if i else 0 : number.start]
         shared = i > 0 and (numbers[i - 1].share or before.lstrip().startswith(("%", "per")))
         of_share = shared and re.search(rf"\bof {_DETERMINER}$", before, re.IGNORECASE)
-        if of_share or _ALL.search(before) or _TOTAL.match(text, number.end):
+        if of_share or (i and _OF.fullmatch(before)) or _ALL.search(before) or _TOTAL.match(text, number.end):
             yield number
 
 

@@ -216,10 +216,10 @@ _AGED = re.compile(r"\b(?:aged?|at the age of|age of|turned|turning)[:\s]+$", re
 _NAME_BEFORE, _CLOSED = re.compile(r"[A-Z][\w’'-]+(?:,\s|\s\()$"), re.compile(r"[,)]")  # noqa: RUF001
 _LABEL = re.compile(
     r"\b(?P<label>chapter|part|volume|vol\.|book|act|phase|stage|type|class|grade|article|section|level|room|figure|fig\.|table|no\."
-    r"|number|step|season|episode|page|route|line|platform|gate|appendix|version|world war|mark|category)(?<!number):?\s$",
+    r"|number|step|season|episode|page|route|line|platform|gate|appendix|version|world war|mark|category)(?::(?<!number:))?\s$",
     re.IGNORECASE,
 )
-_LABELLED = re.compile(r"\s" + _LABEL.pattern.removesuffix(r"(?<!number):?\s$").removeprefix(r"\b") + r"\b", re.IGNORECASE)
+_LABELLED = re.compile(r"\s" + _LABEL.pattern.removesuffix(r"(?::(?<!number:))?\s$").removeprefix(r"\b") + r"\b", re.IGNORECASE)
 """The same words behind a rank, as in "the second season"."""
 MAX_NOUN_DISTANCE = 3
 

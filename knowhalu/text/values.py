@@ -28,6 +28,8 @@ __all__ = [
 
 MIN_SURE_SHARE = 0.5
 """Share of a topic's words that the nearest sentence must have to speak of it surely."""
+MIN_SLIP = 0.02
+"""Decimal places by which two units must be apart for their numbers not to be rounded."""
 WORDS_AROUND = 5
 """Words before and behind a value that tell what it is of."""
 
@@ -36,7 +38,8 @@ def _agreement(claim: Value, source: Value) -> Agreement | None:
     """Compare two values, of which one that may be a year is no other number of things."""
     agreement = compare_values(claim, source)
     unclear = claim.kind is ValueKind.COUNT and (claim.ambiguous or source.ambiguous)
-    return None if unclear and agreement is Agreement.DIFFERENT else agreement
+    same = agreement is Agreement.EQUAL and not (claim.side and claim.nominal != source.nominal)
+    return agreement if same or not unclear or agreement is Agreement.OPEN else None
 
 
 class ValueCheck(NamedTuple):
@@ -71,7 +74,7 @@ def _without_doubles(checks: Iterable[ValueCheck]) -> list[ValueCheck]:
         inner = [c for c in kept if c is not outer and outer.value.start <= c.value.start and c.value.end <= outer.value.end]
         if outer.agreement is Agreement.EQUAL:
             kept = [c for c in kept if c not in inner]
-        elif outer.value.role is Role.RATE or all(c.agreement is Agreement.EQUAL for c in inner):
+        elif outer.agreement is None or outer.value.role is Role.RATE or all(c.agreement is Agreement.EQUAL for c in inner):
             kept.remove(outer)
     return kept
 
@@ -118,7 +121,7 @@ def find_conflict(claim: str, sentences: Sequence[str], question: str = "") -> C
     same = {c.value for found in checks.values() for c in found if c.agreement is Agreement.EQUAL}
     values = [v for v in values_with_periods(claim) if all(any(c.value == v for c in checks[s]) for s in nearest)]
     values = [v for v in values if not any(compare_values(v, s) is Agreement.EQUAL for s in settled)]
-    conflicts = [found for value in values if (found := _conflict(claim, value, nearest, values))]
+    conflicts = [found for value in values if (found := _conflict(claim, value, nearest, values_with_periods(claim)))]
     return max(conflicts, key=lambda c: (c.sure, c.value not in same), default=None)
 
 
@@ -129,12 +132,22 @@ def _conflict(claim: str, value: Value, sentences: Sequence[str], values: Sequen
         if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
             return None
         differing = [v for v, agreement in compared.items() if agreement is Agreement.DIFFERENT and _has_unit(value, v)]
+        differing = [v for v in differing if not _is_rest(value, v, values)]
         if differing:
             slip = next((v for v in differing if _is_slip(value, v)), None)
-            sure = 2.0 if slip else 1.0 if len(differing) == 1 else 0.5
+            counts = [v for v in compared if v.kind is ValueKind.COUNT]
+            alone = len(differing) == 1 and (differing[0].role is not Role.OUTER or len(counts) == 2)
+            sure = 2.0 if slip else 1.0 if alone else 0.5
             if worst is None or sure > worst.sure:
                 worst = Conflict(value, slip or _rival(claim, value, sentence, differing, values), sentence, sure)
     return worst
+
+
+def _is_rest(part: Value, source: Value, values: Sequence[Value]) -> bool:
+    """Tell whether a source's value is the whole of a claim's part or what is left of it: of 31, 12 for "19 of 31"."""
+    outer = next((v for v in values if v.role is Role.OUTER and v.start <= part.start and part.end <= v.end and v != part), None)
+    wholes = [v.nominal for v in values if outer and v.role is Role.WHOLE and outer.start <= v.start and v.end <= outer.end]
+    return any(source.nominal in (whole, whole - part.nominal) for whole in wholes)
 
 
 def _rival(claim: str, value: Value, sentence: str, differing: Sequence[Value], values: Sequence[Value]) -> Value:
@@ -170,7 +183,7 @@ def _is_slip(claim: Value, source: Value) -> bool:
     if claim.kind is ValueKind.DATE or not claim.nominal * source.nominal > 0:
         return False
     scale = abs(math.log10(claim.nominal / source.nominal))
-    other_unit = claim.kind is ValueKind.MEASURE and claim.written == source.written
+    other_unit = claim.kind is ValueKind.MEASURE and claim.written == source.written and scale > MIN_SLIP
     return other_unit or any(math.isclose(scale, power, abs_tol=1e-6) for power in (3, 6, 9))
 
 
