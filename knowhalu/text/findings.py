@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from knowhalu.text.arithmetic import Derivation, check_arithmetic
-from knowhalu.text.operations import blank_out, find_operations, topic_words
+from knowhalu.text.operations import blank_out, find_operands, find_operations, topic_words
 from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.values import Agreement, Conflict, Value, ValueCheck, check_values, find_conflict
 
@@ -64,10 +64,20 @@ def _with_values(texts: Sequence[str], values: Sequence[Value]) -> list[str]:
 
 def find_findings(claim: str, near: Sequence[str], source: str, question: str = "") -> Findings:
     """Compare a claim with the sentences near it, and its values with those of the whole source as well."""
-    derived = check_arithmetic(claim, near)
+    derived = check_arithmetic(claim, _without_repeats(near))
     rest = blank_out(claim, (d.value for d in derived if d.agreement is Agreement.EQUAL))
     found = Findings(derived, check_values(rest, source), find_conflict(rest, near, question))
     return found._replace(settled=_is_settled(claim, found, question))
+
+
+def _without_repeats(texts: Sequence[str]) -> list[str]:
+    """Return texts without those that only add a sentence without values to another text."""
+    kept = []
+    for text in dict.fromkeys(texts):
+        parts = [s.text for s in sentences(text)]
+        if len(parts) < 2 or find_operands(parts[-1]) or not set(parts) <= set(texts):
+            kept.append(text)
+    return kept
 
 
 def _is_settled(claim: str, found: Findings, question: str) -> bool:

@@ -30,3 +30,25 @@ def test_nothing_opposes_what_a_sentence_as_near_confirms():
 def test_of_a_sentence_with_the_one_before_the_part_with_the_value_opposes():
     near = ["The Carn tower is 41 metres high. It is old."]
     assert find_findings("The Carn tower is 38 metres high.", near, near[0]).opposed == [TOWER]
+
+
+def test_a_sentence_that_only_refers_back_gives_no_second_value():
+    towers = ["The Carn tower is 41 metres high.", "The Penmor tower is 36 metres high.", "Both are of brick."]
+    near = [towers[0], towers[1], f"{towers[1]} {towers[2]}", towers[2]]
+    found = find_findings("The Penmor tower is higher than the Carn tower.", near, " ".join(towers))
+    assert found.refuted is not None and found.refuted.explanation == "36 metres < 41 metres"
+
+
+@pytest.mark.parametrize(
+    ("claim", "settled"),
+    [
+        ("The Carn mill ran for 22 years.", True),
+        ("The Carn mill ran for 12 years.", False),
+        ("The Carn mill ran for 22 years with 80 workers.", False),
+        ("The Carn mill ran for 22 years until floods ruined its last wheel.", False),
+        ("The Carn mill ran from 1890.", False),
+    ],
+)
+def test_a_calculation_settles_a_claim_that_says_little_else(claim, settled):
+    source = "The Carn mill ran from 1890 to 1912."
+    assert find_findings(claim, [source], source).settled is settled
