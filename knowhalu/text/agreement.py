@@ -31,10 +31,11 @@ class Agreement(StrEnum):
 def compare_values(claim: Value, source: Value) -> Agreement | None:
     """Compare a claim's value with a source's; None where they measure different things."""
     found = _compare(claim, source)
-    if source.role is Role.WHOLE and claim.role is not Role.WHOLE:
-        # "3 of 7 counts" speaks of 3 counts first
-        return Agreement.OPEN if found is Agreement.EQUAL else None
-    return found
+    if source.role not in (Role.WHOLE, Role.SHARED) or claim.role in (Role.WHOLE, Role.SHARED, Role.TOTAL):
+        return found
+    if found is not Agreement.EQUAL:
+        return None
+    return Agreement.OPEN if source.role is Role.WHOLE else found  # "3 of 7 counts" speaks of 3 counts first
 
 
 def _compare(claim: Value, source: Value) -> Agreement | None:

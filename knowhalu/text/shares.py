@@ -41,13 +41,17 @@ def find_parts(text: str, numbers: Sequence[Number]) -> Iterator[Part]:
             yield Part(m.start("of"), other.end, other, one, one)
 
 
-def find_wholes(text: str, numbers: Sequence[Number]) -> Iterator[Number]:
-    """Find the numbers that a text calls a whole without a counted part: "half of the 800", "all 12", "12 in total"."""
-    for i, number in enumerate(numbers):
-        before = text[numbers[i - 1].end if i else 0 : number.start]
-        shared = i > 0 and (numbers[i - 1].share or before.lstrip().startswith(("%", "per")))
-        of_share = shared and re.search(rf"\bof {_DETERMINER}$", before, re.IGNORECASE)
-        if of_share or (i and _OF.fullmatch(before)) or _ALL.search(before) or _TOTAL.match(text, number.end):
+def find_totals(text: str, numbers: Sequence[Number]) -> Iterator[Number]:
+    """Find the numbers that are called all that there are: "all 12", "a total of 12", "12 in total"."""
+    yield from (n for n in numbers if _ALL.search(text[max(0, n.start - 40) : n.start]) or _TOTAL.match(text, n.end))
+
+
+def find_shared(text: str, numbers: Sequence[Number]) -> Iterator[Number]:
+    """Find the numbers of which a share or another number is told: "half of the 800", "one of the four"."""
+    for last, number in pairwise(numbers):
+        between = text[last.end : number.start]
+        shared = last.share or between.lstrip().startswith(("%", "per"))
+        if _OF.fullmatch(between) or (shared and re.search(rf"\bof {_DETERMINER}$", between, re.IGNORECASE)):
             yield number
 
 

@@ -17,7 +17,7 @@ from knowhalu.text.dates import DAYS_OF_YEAR, DateSpan, find_date_intervals
 from knowhalu.text.limits import MAX_AGE, limit_moment, limit_number
 from knowhalu.text.numbers import Number, find_numbers
 from knowhalu.text.sentences import MAX_CACHED_CHARS, content_words
-from knowhalu.text.shares import find_parts, find_rates, find_wholes
+from knowhalu.text.shares import find_parts, find_rates, find_shared, find_totals
 from knowhalu.text.units import find_unit, unit_spellings
 
 MARGIN_OF_TIME = 15.0
@@ -48,6 +48,8 @@ class Role(StrEnum):
     PLAIN = "plain"
     START = "start of a change"
     WHOLE = "whole of which another value is a part"
+    SHARED = "number of which a share is told"
+    TOTAL = "number of all things"
     OUTER = "a part with its whole"
     RATE = "the time that an amount is for"
 
@@ -151,7 +153,8 @@ def _find_values(text: str) -> Iterator[Value]:
             found.append(value._replace(stated=(t.minute, t.minute)))
     taken = [(v.start, v.end) for v in found]
     counted = {n: p.counted for p in find_parts(text, numbers) for n in (p.part, p.whole)}
-    wholes = {*(p.whole for p in find_parts(text, numbers)), *find_wholes(text, numbers)}
+    roles = dict.fromkeys(find_totals(text, numbers), Role.TOTAL) | dict.fromkeys(find_shared(text, numbers), Role.SHARED)
+    roles |= {p.whole: Role.WHOLE for p in find_parts(text, numbers)}
     bare = {(d.start, d.end) for d in dates if not d.certain}
     for number in numbers:
         place = (number.start, number.end)
@@ -159,7 +162,7 @@ def _find_values(text: str) -> Iterator[Value]:
             value = _value_of(text, number)
             if value.kind is ValueKind.COUNT:
                 unit = _measure(text, counted[number]).unit if number in counted else value.unit
-                value = value._replace(unit=unit, role=Role.WHOLE if number in wholes else value.role)
+                value = value._replace(unit=unit, role=roles.get(number, value.role))
             found.append(value._replace(ambiguous=True) if place in bare else value)
             if value.kind is ValueKind.MONEY and value.text.lower().endswith(("pound", "pounds")):
                 found.append(_in_pounds_of_mass(value))
