@@ -25,6 +25,7 @@ from knowhalu.methods.knowhalu.reasons import quoted
 from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.text.claims import NoClaim, find_claims
+from knowhalu.text.courtesies import is_assent
 from knowhalu.text.sentences import Span, segments, word_count
 from knowhalu.text.withheld import find_withheld_answer
 from knowhalu.types import (
@@ -99,7 +100,7 @@ class KnowHalu:
             return _judge_refusal(sample, _no_claims(sample, skipped, self.name))
         extraction = None
         if sample.question and self.options.off_target and len(parts) == 1:
-            extraction = yield from self.reasoner.extract(sample.question, sample.response)
+            extraction = yield from self.reasoner.extract(sample.question, _without_courtesies(sample.response, skipped))
             if extraction.refusal or extraction.is_none:
                 verdict = _without_facts(sample, extraction, skipped, self.name)
                 return _judge_refusal(sample, verdict) if extraction.refusal else verdict
@@ -183,6 +184,14 @@ class KnowHalu:
         k = self.options.passages or (3 if part.documents else 2)
         queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
         return (yield from retrieve_passages(part, queries, k))
+
+
+def _without_courtesies(text: str, skipped: Sequence[SkippedSpan]) -> str:
+    """Return a response without the courtesies that say neither yes nor no."""
+    polite = [s for s in reversed(skipped) if s.reason == NoClaim.COURTESY and not is_assent(s.text)]
+    for span in polite:
+        text = f"{text[: span.start]} {text[span.end :]}"
+    return text.strip() if polite else text
 
 
 def _no_claims(sample: Sample, skipped: tuple[SkippedSpan, ...], method: str) -> Verdict:
