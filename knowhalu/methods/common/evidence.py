@@ -22,6 +22,8 @@ from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Q
 
 META_CONTEXT = "context"
 """Key of a sample's `meta` for the sentence that its response refers back to."""
+META_CODE = "code"
+"""Key of a sample's `meta` that tells that its response is a line of code."""
 MAX_SENTENCES_READ, MAX_SENTENCES_KEPT = 8, 6
 """Sentences read for one query, and kept of it."""
 MAX_WINDOW_WORDS, MAX_WINDOWS = 320, 3
