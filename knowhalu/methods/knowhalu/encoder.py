@@ -88,7 +88,7 @@ class KnowHaluEncoder:
         # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
         stated, affirmed = as_statement(part)
-        known = yield from score_sentences(stated, query, select_sentences(passages, query, seen), form)
+        known = yield from score_sentences(stated, query, select_sentences(passages, query, seen, part.documents), form)
         return known if affirmed else known.model_copy(update={"quotes": tuple(map(_denied_quote, known.quotes))})
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:

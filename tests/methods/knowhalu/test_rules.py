@@ -27,7 +27,7 @@ def checked(
     [
         ("The Attic has 30 seats.", ROOMS, "“seats 12” in the row of the table “Attic: seats 12, rent $35.”"),
         ("Vera Holt was beaten by Ada Quist.", ROLES, "the roles of the claim the other way round: “Vera Holt beat"),
-        ("fetch(url, retries=5)", DOCS, "the sources do not mention “retries”"),
+        ("fetch(url, retries=5)", DOCS, "the sources do not mention “retries”, but “tries”"),
     ],
 )
 def test_a_rule_refutes_what_the_verifier_supports(claim, source, told, tmp_path):
@@ -40,6 +40,7 @@ def test_a_rule_refutes_what_the_verifier_supports(claim, source, told, tmp_path
     [
         ("The Attic has 12 seats.", ROOMS, "supported by the row of the table “Attic"),
         ("Ada Quist was beaten by Vera Holt.", ROLES, "says the same from the other side"),
+        ("```\npage = fetch(address, tries=5)\n```", DOCS, "the sources have “fetch”, “tries”: “fetch(url"),
     ],
 )
 def test_a_rule_confirms_what_the_verifier_refutes(claim, source, told, tmp_path):
@@ -68,3 +69,11 @@ def test_text_that_is_nearer_than_the_table_is_read_as_it_is(tmp_path):
 def test_the_verifier_reads_a_call_without_the_values_of_its_writer(tmp_path):
     _, pairs = checked("page = fetch(address, tries=5)", DOCS, YES, tmp_path)
     assert {p.claim for p in pairs} == {"fetch(tries)"}
+
+
+@pytest.mark.parametrize(
+    ("question", "label"), [("How do I load a page?", Label.CORRECT), ("Who owns the mill?", Label.INCORRECT)]
+)
+def test_a_call_is_confirmed_where_its_sentence_is_about_the_question(question, label, tmp_path):
+    verdict, _ = checked("Run `fetch(address, tries=5)`.", DOCS, NO, tmp_path, question)
+    assert verdict.label is label
