@@ -124,7 +124,7 @@ class KnowHaluEncoder:
         elif rule is not None:
             rationale = rule.reason
         elif off_topic:
-            rationale = missing_topic_reason(part, evidence.source)
+            rationale = missing_topic_reason(part, steps, evidence.source)
         else:
             rationale = judgment_reason(part, steps, label, read, ground, found, evidence.source)
         return Judgment(
@@ -165,7 +165,7 @@ def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidenc
         return _inconclusive(form, steps, note, InconclusiveReason.LANGUAGE)
     if evidence.windows and evidence.read:
         return None
-    why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
+    why = missing_topic_reason(part, steps, "")
     return _inconclusive(form, steps, why, missing_evidence_reason(steps))
 
 
