@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from knowhalu.text.blocks import Unit, UnitKind, read_units
 from knowhalu.text.clauses import independent_clauses
+from knowhalu.text.code import is_bare_syntax
 from knowhalu.text.courtesies import ASSENT, is_courtesy
 from knowhalu.text.questions import declines_to_answer
 from knowhalu.text.references import resolve_opening
@@ -59,6 +60,23 @@ _LEADS = tuple(
     )
 )
 
+_PURPOSE = re.compile(r"^\W*(?:to|if you|in order to|for|when you|here(?:'s| is| are))\b[^,:]*(?:[,:]|$)", re.IGNORECASE)
+_OF_CODE = frozenset(
+    content_words(
+        """
+        add apply call code command define example execute file follow following function like line method need paste program
+        put query request run save script set simple snippet statement step syntax template type use using want way write
+        """
+    )
+)
+"""Words by which a sentence only announces the code below it."""
+MIN_OWN_WORDS = 2
+_INSTRUCTION = re.compile(
+    r"(?:add|append|assign|build|call|change|choose|configure|convert|copy|create|declare|define|delete|disable|enable|enter|export"
+    r"|fetch|import|include|initiali[sz]e|insert|install|invoke|load|make|move|open|override|pass|place|put|raise|read|remove|rename"
+    r"|replace|restart|return|run|save|select|send|set|start|stop|store|submit|type|update|use|wrap|write) ",
+    re.IGNORECASE,
+)
 _NUMBERING = re.compile(r"\((?P<number>\d{1,2})\)\s")
 _SPEAKS_OF_ITSELF = re.compile(
     r"\b(?:i|me|my|we|our)\b"
@@ -112,6 +130,8 @@ def find_claims(text: str) -> list[Claim]:
             claims.append(Claim(start, unit.end, stripped, offsets, unit.kind, no_claim=reason))
             before = unit.text if reason is NoClaim.HEADING else before
             continue
+        if _precedes_code(unit, after):
+            stripped, offsets = _as_possibility(stripped, offsets)
         for first, last in independent_clauses(stripped) if unit.kind is UnitKind.SENTENCE else [(0, len(stripped))]:
             claim = _claim(unit, stripped[first:last], offsets[first:last], before)
             claims.append(claim)
@@ -145,6 +165,8 @@ def _no_claim(unit: Unit, text: str) -> NoClaim | None:
         return NoClaim.EMPTY
     if unit.kind is UnitKind.HEADING:
         return NoClaim.HEADING
+    if unit.kind is UnitKind.CODE:
+        return NoClaim.EMPTY if is_bare_syntax(text) else None
     if is_courtesy(unit.text) or is_courtesy(text):
         return NoClaim.COURTESY
     if text.rstrip("\"'”’) ").endswith("?"):  # noqa: RUF001
@@ -161,9 +183,25 @@ def _no_claim(unit: Unit, text: str) -> NoClaim | None:
 
 
 def _introduces(unit: Unit, after: Unit | None) -> NoClaim | None:
-    """Tell whether a sentence that ends in a colon only introduces the list, table or code below it."""
-    below = after is not None and after.lead == unit.text
-    return NoClaim.ANNOUNCEMENT if below and unit.kind is UnitKind.SENTENCE else None
+    """Tell whether a sentence that ends in a colon only introduces what is below it; before code it may well claim something."""
+    if after is None or after.lead != unit.text or unit.kind is not UnitKind.SENTENCE:
+        return None
+    if not _precedes_code(unit, after):
+        return NoClaim.ANNOUNCEMENT
+    own = set(content_words(_PURPOSE.sub("", unit.text))) - _OF_CODE
+    return NoClaim.ANNOUNCEMENT if len(own) < MIN_OWN_WORDS else None
+
+
+def _precedes_code(unit: Unit, after: Unit | None) -> bool:
+    return after is not None and after.lead == unit.text and after.kind is UnitKind.CODE
+
+
+def _as_possibility(text: str, offsets: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """Return an instruction that introduces code as a sentence that can be true: "Pass a limit:" as "You can pass a limit."."""
+    text = f"{text[:-1]}." if text.endswith(":") else text
+    if not _INSTRUCTION.match(text):
+        return text, offsets
+    return f"You can {text[0].lower()}{text[1:]}", (*([offsets[0]] * len("You can ")), *offsets)
 
 
 def _lead_length(text: str) -> int:

@@ -4,14 +4,18 @@ import re
 
 from knowhalu.text.sentences import content_words, words
 
+_NAME = r"(?-i:[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?)"  # noqa: RUF001
 _GREETING = (
-    r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|welcome|greetings|dear [\w .]+|goodbye|bye|see you(?: soon| later)?"
-    r"|take care|cheers|(?:kind|best|warm) regards|sincerely|have a (?:nice|great|good|lovely) [\w ]+)"
+    rf"(?:(?:hi|hello|hey|good (?:morning|afternoon|evening|day))(?:,? {_NAME}(?=[,!]))?|welcome|greetings|dear [\w .]+"
+    r"|goodbye|bye|see you(?: soon| later)?|take care|cheers|(?:kind|best|warm) regards|sincerely"
+    r"|(?:have|enjoy) (?:an?|the rest of (?:your|the)) (?:(?:very|really) )?(?:nice|great|good|lovely|wonderful|fantastic|safe"
+    r"|pleasant) [a-z]+(?: ahead)?)"
 )
+_INTERJECTION = r"(?:(?:oh|ah)(?:,? (?:no|dear|my|well|wow|yes|okay|ok))?|wow|aw+|hmm+|ooh|oops|ouch|whoa|yay|hooray|phew)"
 _THANKS = (
-    r"(?:thanks?(?: you)?(?: (?:so|very) much| a lot)?(?: for [^.!?]+)?|you(?:'re| are) (?:very |most )?welcome|no problem"
-    r"|my pleasure|not at all|(?:i )?apologi[sz]e[^.!?]*"
-    r"|(?:i'm |i am )?(?:so |very )?sorry(?: (?:about|for|to hear)[^.!?]{0,60})?)"
+    r"(?:thanks?(?: you)?(?: (?:so|very) much| a lot)?(?: for [^.!?,;]+)?|you(?:'re| are) (?:very |most )?welcome|no problem"
+    r"|my pleasure|not at all|(?:i )?apologi[sz]e[^.!?,;]*"
+    r"|(?:i'm |i am )?(?:so |very )?sorry(?: (?:about|for|to hear)[^.!?,;]{0,60})?)"
 )
 _PRAISE = (
     r"(?:(?:that(?:'s| is)|what) an? )?(?:great|good|excellent|interesting|nice|fantastic|important|tricky|wonderful)"
@@ -27,8 +31,11 @@ _OFFER = (
     rf"|(?:how|what) (?:can|may) i (?:help|assist|do)[^.!?]*|if you (?:have|need) (?:any |more |further )[^.!?]*{_ASK}[^.!?]*"
 )
 _COURTESY = re.compile(
-    rf"\W*(?:{_GREETING}|{_THANKS}|{_PRAISE}|{ASSENT}|{_OFFER})(?:[,!. ]+(?:there|all|everyone|friend|again))?\W*", re.IGNORECASE
+    rf"[^\w]*(?:and )?(?:{_GREETING}|{_INTERJECTION}|{_THANKS}|{_PRAISE}|{ASSENT}|{_OFFER})(?!\w)"
+    rf"(?:[,!. ]+(?:there|all|everyone|friend|again)(?!\w)|, {_NAME}(?=!))?\W*",
+    re.IGNORECASE,
 )
+_ASSENT = re.compile(rf"\W*{ASSENT}\W*", re.IGNORECASE)
 MAX_COURTESY_WORDS = 16
 _VOCABULARY = frozenset(
     content_words(
@@ -57,10 +64,23 @@ _NEGATED = re.compile(r"\b(?:not|never|no(?! (?:problem|worries))|cannot)\b|n['�
 
 def is_courtesy(text: str) -> bool:
     """Tell whether a sentence only is polite: by its form, or as all of its words are those of courtesies."""
-    if _COURTESY.fullmatch(text):
+    if _consists_of_courtesies(text):
         return True
     text = _CONTRACTION.sub("", text)
     tokens, content = words(text), content_words(text)
     if not content or len(tokens) > MAX_COURTESY_WORDS or _NEGATED.search(text):
         return False
     return _VOCABULARY.issuperset(content) and bool(_OPENING.match(text) or _PERSON.search(text))
+
+
+def _consists_of_courtesies(text: str) -> bool:
+    """Tell whether one courtesy follows another to the end of a text."""
+    at = 0
+    while at < len(text) and (m := _COURTESY.match(text, at)):
+        at = m.end()
+    return 0 < at == len(text)
+
+
+def is_assent(text: str) -> bool:
+    """Tell whether a courtesy says yes: "Sure!"."""
+    return _ASSENT.fullmatch(text) is not None

@@ -4,7 +4,7 @@ import re
 from enum import StrEnum
 
 from knowhalu.text import wordlists as lexicon
-from knowhalu.text.sentences import STOPWORDS, content_words, sentences, words
+from knowhalu.text.sentences import STOPWORDS, Span, content_words, sentences, words
 from knowhalu.text.wordlists import (
     AUXILIARIES,
     DATE_PATTERN,
@@ -57,7 +57,7 @@ _NO_OPTIONS = frozenset("one two three four five six more less sooner".split())
 
 def expected_answer_type(question: str) -> AnswerType:
     """Return the kind of answer that a question asks for; of several question words the first decides."""
-    asks = _last_sentence(question)
+    asks = asking_part(question)
     yes_no = bool(_OPENS_YES_NO.match(asks) or (_ENDS_YES_NO.search(asks) and not _ASKS.search(asks)))
     if _offers_options(asks) and (yes_no or _ASKS.search(asks)):
         return AnswerType.CHOICE
@@ -67,9 +67,15 @@ def expected_answer_type(question: str) -> AnswerType:
     return min(found)[2] if found else AnswerType.THING
 
 
-def _last_sentence(question: str) -> str:
-    text = question.strip()
-    return text.rsplit(". ", 1)[-1] if text.endswith("?") else text
+def asking_part(question: str) -> str:
+    """Return the last sentences of a question that ask, without what is told before and after; all of it where none asks."""
+    asking: list[Span] = []
+    for sentence in reversed(sentences(question)):
+        if sentence.text.endswith("?"):
+            asking.append(sentence)
+        elif asking:
+            break
+    return question[asking[-1].start : asking[0].end] if asking else question.strip()
 
 
 def _offers_options(text: str) -> bool:
@@ -110,7 +116,7 @@ def is_checkable(question: str) -> bool:
 
 def choice_options(question: str) -> list[str]:
     """Return the content words next to the last "or" of a choice question, those of either option joined."""
-    left, _, right = _last_sentence(question).rstrip("?").rpartition(" or ")
+    left, _, right = asking_part(question).rstrip("?").rpartition(" or ")
     left = re.split(r"[,:]", left)[-1] or left
     return [" ".join(content_words(left)[-4:]), " ".join(content_words(right)[:4])]
 

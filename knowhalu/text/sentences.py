@@ -30,6 +30,9 @@ COMPANY_ABBREVIATIONS = frozenset("etc inc ltd co corp jr sr".split())
 """Abbreviations at which a sentence ends where a capital follows."""
 ABBREVIATIONS = frozenset("al dept u.s u.k u.n ph.d d.c a.d b.c".split())
 """Abbreviations, like a name's initials, at which a sentence ends only before a word that begins sentences."""
+SMALL_ABBREVIATIONS = frozenset("incl excl resp misc temp orig esp illus transl abbr intl assoc prov".split())
+"""Abbreviations before words in small letters."""
+MIN_WHOLE_WORD = 4
 SENTENCE_STARTERS = frozenset(
     "the this that these those he she it they we i you his her its their our my there here then in on at after before when while "
     "although however but and so if as for by from with both some many most all no not one two what who why how".split()
@@ -41,6 +44,7 @@ _BOUNDARY = re.compile(
     r"""(?<![.!?。！？…])([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|(?!\w+[(\[]|[A-Z][a-z]+[A-Z])[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
+_VOWEL = re.compile(r"[aeiouyà-ÿ]")
 _CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001
 MAX_CACHED_CHARS = 10_000
 """Maximum characters of a text of which thousands are cached; longer ones would fill the memory."""
@@ -101,7 +105,13 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return after[0].isupper() and first is not None and first.group().lower() in SENTENCE_STARTERS
     if glued:
         return len(word) > 2 and word.isalpha()
-    return not after[0].islower()
+    return not after[0].islower() or (before is not None and _is_whole_word(before.group()))
+
+
+def _is_whole_word(word: str) -> bool:
+    """Tell whether a word before a full stop is no abbreviation: then a small letter may open a sentence, as in "iPhone"."""
+    known = word in NUMBER_ABBREVIATIONS or word in SMALL_ABBREVIATIONS
+    return len(word) >= MIN_WHOLE_WORD and word.islower() and word.isalpha() and not known and _VOWEL.search(word) is not None
 
 
 def sentences(text: str) -> tuple[Span, ...]:

@@ -16,6 +16,9 @@ from knowhalu.text.claims import NoClaim, find_claims
         ("I hope this helps!", NoClaim.COURTESY),
         ("Hope that helps.", NoClaim.COURTESY),
         ("Sure!", NoClaim.COURTESY),
+        ("Hello Ruth, and thanks for your patience!", NoClaim.COURTESY),
+        ("Oh dear, sorry for that! Have a lovely evening, and take care!", NoClaim.COURTESY),
+        ("You're welcome, Ruth!", NoClaim.COURTESY),
         ("Would you like to know more about the bridge?", NoClaim.QUESTION),
         ("Here is a short summary:", NoClaim.ANNOUNCEMENT),
         ("Sources:", NoClaim.ANNOUNCEMENT),
@@ -42,6 +45,9 @@ def test_some_parts_claim_nothing(text, reason):
         ("Welcome Home is a film by Ida Moss.", "Welcome Home is a film by Ida Moss."),
         ("Sorry is a song of 1999.", "Sorry is a song of 1999."),
         ("Good Morning Tarn opened in 1984.", "Good Morning Tarn opened in 1984."),
+        ("Hello Dolly Lane.", "Hello Dolly Lane."),
+        ("Thanks for asking, the mill opens at nine.", "Thanks for asking, the mill opens at nine."),
+        ("Have a valid ticket.", "Have a valid ticket."),
         ("No.", "No."),
         ("She was not given a medal in 1932.", "She was not given a medal in 1932."),
         ("It was not given a prize.", "It was not given a prize."),
@@ -95,3 +101,19 @@ def test_numbering_inside_a_sentence_is_left_out_of_its_claim():
     (claim,) = find_claims("They sell (1) salt, (2) honey, and (3) cheese.")
     assert claim.text == "They sell salt, honey, and cheese."
     assert (claim.start, claim.end, len(claim.offsets)) == (0, 46, len(claim.text))
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("Give `depth` in metres:\n```\nx = dig(depth=3)\n```", ["Give depth in metres.", "x = dig(depth=3)"]),
+        ("Pass `depth` in metres:\n```\ndig(depth=3)\n```", ["You can pass depth in metres.", "dig(depth=3)"]),
+        ("Call the function like this:\n```\ndig(depth=3)\n```", ["dig(depth=3)"]),
+        ("To dig a well in sand, run:\n```\nelse:\n  i += 1\n}\n```", []),
+        ("```\non:\n  # digs until water comes\n```", ["# digs until water comes"]),
+    ],
+)
+def test_code_and_what_is_said_before_it_are_claims_where_they_name_something(text, claims):
+    found = [c for c in find_claims(text) if c.no_claim is None]
+    assert [c.text for c in found] == claims
+    assert all(len(c.offsets) == len(c.text) for c in found)

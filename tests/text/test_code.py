@@ -2,7 +2,15 @@
 
 import pytest
 
-from knowhalu.text.code import confirms_settings, simplify_code, unknown_names
+from knowhalu.text.code import (
+    code_names,
+    confirms_code,
+    confirms_settings,
+    is_bare_syntax,
+    similar_name,
+    simplify_code,
+    unknown_names,
+)
 
 DOCS = "`fetch(url, tries=3)` loads a page. `tries` is the number of attempts. Use `--quiet` for no output. Raises `PageError`."
 
@@ -58,3 +66,58 @@ def test_a_text_without_code_knows_no_names():
 )
 def test_settings_are_confirmed_by_the_only_value_beside_their_name(claim, confirmed):
     assert confirms_settings(claim, ["The default port is 80.", "It starts 4 workers.", "timeout = 30s"]) is confirmed
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("page = fetch(address, tries=5)", ["fetch", "tries"]),
+        ("client.fetch(url, tries=count(3))", ["fetch", "count", "tries"]),
+        ("- cron: '0 2 * * *'", ["cron"]),
+        ("tool --quiet run", ["--quiet"]),
+        ("def fetch_all(addresses):", []),
+        ("# fetch(url) loads it", []),
+        ("Note: the page is loaded twice", []),
+    ],
+)
+def test_a_line_takes_the_names_of_functions_parameters_options_and_keys_from_a_library(line, names):
+    assert code_names(line, is_line=True) == names
+
+
+@pytest.mark.parametrize(
+    "text", ["Fetch the page (twice).", "Breakfast: included", "Use fetch and tries.", "Run it (see below)."]
+)
+def test_prose_has_no_names_of_code(text):
+    assert code_names(text, is_line=False) == []
+
+
+def test_a_sentence_that_tells_to_run_a_call_has_its_names():
+    assert code_names('Run fetch("a", tries=2).', is_line=False) == ["fetch", "tries"]
+
+
+@pytest.mark.parametrize(
+    ("line", "confirmed"),
+    [
+        ("fetch(address, tries=5)", True),
+        ("fetch(address, retries=5)", False),
+        ("fetch(address, cache=None)", False),
+        ("fetch(address, cache=True)", True),
+        ("port: 90", False),
+        ("cron: '0 2'", True),
+    ],
+)
+def test_code_is_confirmed_by_its_names_unless_the_source_gives_them_other_values(line, confirmed):
+    sources = [DOCS, "With cache=True pages are kept.", "The port is 80.", "Add a cron line."]
+    assert confirms_code(line, code_names(line, is_line=True), sources) is confirmed
+
+
+@pytest.mark.parametrize(
+    ("line", "bare"), [("}", True), ("on:", True), ("i += 1", True), ("pages:", False), ("# loads it", False)]
+)
+def test_a_line_without_names_has_nothing_to_check(line, bare):
+    assert is_bare_syntax(line) is bare
+
+
+@pytest.mark.parametrize(("name", "similar"), [("retries", "tries"), ("--quite", "--quiet"), ("depth", None)])
+def test_a_name_is_taken_for_a_similar_one_of_the_source(name, similar):
+    assert similar_name(name, DOCS) == similar

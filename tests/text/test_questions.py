@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.text.questions import declines_to_answer, is_checkable
+from knowhalu.text.questions import asking_part, declines_to_answer, is_checkable
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,15 @@ def test_definitions_reasons_advice_and_requests_cannot(question):
 )
 def test_only_an_answer_without_a_claim_declines(text, declines):
     assert declines_to_answer(text, in_other_words=True) is declines
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("My bike is broken. Can you mend it? Thanks.", "Can you mend it?"),
+        ("Is St. Anne's open? Or shut?", "Is St. Anne's open? Or shut?"),
+        ("Tell me about the mill.", "Tell me about the mill."),
+    ],
+)
+def test_only_the_last_questions_of_a_message_ask(question, asks):
+    assert asking_part(question) == asks

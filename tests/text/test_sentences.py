@@ -263,3 +263,17 @@ def test_a_dot_inside_a_name_of_code_ends_no_sentence(text, count):
 def test_an_abbreviation_before_a_number_ends_no_sentence(word):
     assert len(sentences(f"Take {word} 8 jars. Close them.")) == 2
     assert len(sentences("The climb takes 40 min. Bring water.")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("It takes a depth and a width. width is in metres.", 2),
+        ("The pump is sold with a stand. iPumps are not.", 2),
+        ("Prices incl. tax are lower.", 1),
+        ("A mill of approx. nine metres stands there.", 1),
+        ("He lives in Calif. now.", 1),
+    ],
+)
+def test_a_sentence_may_open_with_a_small_letter_after_a_whole_word(text, count):
+    assert len(sentences(text)) == count

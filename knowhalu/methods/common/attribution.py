@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
-from knowhalu.methods.common.sources import SourceSentence, source_sentences
+from knowhalu.methods.common.sources import SourceSentence, read_sentences, source_sentences
 from knowhalu.results import Evidence
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import number_value
@@ -164,6 +165,8 @@ def _with_scores(step: Step, decisive: Container[tuple[str, int]], scores: dict[
 
 MIN_DECISIVE_PROBABILITY = 0.5
 """Probability from which a quote counts as supporting or contradicting."""
+MAX_CHARACTERS_BEFORE, MAX_SCORE_DIFFERENCE = 300, 0.25
+"""Characters of a sentence that is quoted with the next one, and difference of the probabilities of two that say the same."""
 MIN_RELEVANCE = 0.34
 """Minimum share of the words in question for a quote to count as relevant."""
 
@@ -178,9 +181,26 @@ def evidence_for(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evi
         probability = quote.supported if supports else quote.contradicted
         fits = judgment.label is not Label.INCONCLUSIVE and supports == (judgment.label is Label.CORRECT)
         if probability >= MIN_DECISIVE_PROBABILITY and quote.relevance >= MIN_RELEVANCE and fits:
-            pair = _make_evidence(segment, quote, passages[quote.passage], supports, probability)
+            start = _opening(quote, passages[quote.passage], set(content_words(segment.text)))
+            if start < quote.start and _says_the_same(segment, quote, passages[quote.passage].text[start : quote.start], quotes):
+                continue
+            pair = _make_evidence(segment, quote, passages[quote.passage], supports, probability, start)
             found.append((probability * quote.relevance, pair))
     return tuple(pair for _, pair in sorted(found, key=lambda f: -f[0])[:limit])
+
+
+def _opening(quote: Quote, passage: Passage, wanted: AbstractSet[str]) -> int:
+    """Return where a quote begins with the sentence that its pronoun refers to, if that one has words of a segment."""
+    since = next((s.since for s in read_sentences(passage.text) if s.start == quote.start), quote.start)
+    added = wanted & set(content_words(passage.text[since : quote.start])) - set(content_words(quote.text))
+    return since if added and quote.start - since <= MAX_CHARACTERS_BEFORE else quote.start
+
+
+def _says_the_same(segment: Span, quote: Quote, before: str, quotes: Iterable[Quote]) -> bool:
+    """Tell whether a quote adds no word of a segment to the sentence before it, which is quoted with about the same score."""
+    added = set(content_words(segment.text)) & set(content_words(quote.text)) - set(content_words(before))
+    said = (q for q in quotes if q.passage == quote.passage and q.end <= quote.start and q.text in before)
+    return not added and any(abs(q.supported - quote.supported) < MAX_SCORE_DIFFERENCE for q in said)
 
 
 def has_conflicting_quotes(judgments: Iterable[Judgment]) -> bool:
@@ -191,12 +211,12 @@ def has_conflicting_quotes(judgments: Iterable[Judgment]) -> bool:
     )
 
 
-def _make_evidence(segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float) -> Evidence:
+def _make_evidence(segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float, opening: int) -> Evidence:
     start, end = _overlap_offsets(segment, quote.text, supports)
     return Evidence(
         response_start=start, response_end=end, relation="supports" if supports else "contradicts", probability=probability,
-        passage=passage.id, title=passage.title, quote=passage.text[quote.start : quote.end], start=quote.start, end=quote.end,
-        document=passage.document, document_start=passage.start + quote.start,
+        passage=passage.id, title=passage.title, quote=passage.text[opening : quote.end], start=opening, end=quote.end,
+        document=passage.document, document_start=passage.start + opening,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.methods.common.sources import SourceSentence, source_sentences
+from knowhalu.methods.common.sources import SourceSentence, is_from_document, source_sentences
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.blocks import read_units
 from knowhalu.text.overlap import coverage
@@ -22,6 +22,8 @@ from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Q
 
 META_CONTEXT = "context"
 """Key of a sample's `meta` for the sentence that its response refers back to."""
+META_CODE = "code"
+"""Key of a sample's `meta` that tells that its response is a line of code."""
 MAX_SENTENCES_READ, MAX_SENTENCES_KEPT = 8, 6
 """Sentences read for one query, and kept of it."""
 MAX_WINDOW_WORDS, MAX_WINDOWS = 320, 3
@@ -70,11 +72,17 @@ def subject_names(part: Sample, source: str) -> frozenset[str]:
 
 
 def select_sentences(
-    passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = MAX_SENTENCES_READ
+    passages: Iterable[Passage],
+    query: Query,
+    read: set[tuple[str, int]],
+    documents: Sequence[Document] = (),
+    limit: int = MAX_SENTENCES_READ,
 ) -> list[SourceSentence]:
     """Choose the sentences that share most words with a query, in the order of the sources, without those already read."""
     unread = [
-        s for s in source_sentences(passages) if (s.passage.id, s.start) not in read and not BLANK_SENTENCE.fullmatch(s.text)
+        s
+        for s in source_sentences(passages, documents)
+        if (s.passage.id, s.start) not in read and not BLANK_SENTENCE.fullmatch(s.text)
     ]
     if len(unread) <= limit:
         return unread
@@ -122,7 +130,7 @@ def read_nearest_again(part: Sample, steps: Sequence[Step], form: KnowledgeForm)
     nearest = sorted(quotes.values(), key=lambda q: -q.relevance)[:MAX_READ_AGAIN]
     if not nearest or any(q.supported >= max(MIN_SUPPORT, q.contradicted) for q in quotes.values()):
         return tuple(steps)
-    places = {(s.passage.id, s.start): s for step in steps for s in source_sentences(step.passages)}
+    places = {(s.passage.id, s.start): s for step in steps for s in source_sentences(step.passages, part.documents)}
     views = [places[q.passage, q.start] for q in nearest]
     asked, claim = reading_of(part), part.response
     scores = yield from ask(Entail(tuple(EntailmentPair(v.shaped(form), align_values(claim, v.view), asked) for v in views)))
@@ -234,19 +242,13 @@ def source_windows(part: Sample, steps: Sequence[Step], limit: int = MAX_WINDOW_
     wanted, windows = wanted_words(part), list[Window | None]()
     places = list({p.id: p for s in steps for p in s.passages}.values())
     for number, document in enumerate(part.documents, 1):
-        found = [(p.start, p.end) for p in places if _is_from_document(p, document, number)]
+        found = [(p.start, p.end) for p in places if is_from_document(p, document, number)]
         windows.append(_window(document.id or str(number), document.title, document.text, found, wanted, limit))
     for p in places:
-        if not any(_is_from_document(p, d, n) for n, d in enumerate(part.documents, 1)):
+        if not any(is_from_document(p, d, n) for n, d in enumerate(part.documents, 1)):
             windows.append(_window(p.id, p.title, p.text, [(0, len(p.text))], wanted, limit))
     kept = [w for w in windows if w is not None]
     return sorted(kept, key=lambda w: (-w.shared, w.size))[:MAX_WINDOWS]
-
-
-def _is_from_document(passage: Passage, document: Document, number: int) -> bool:
-    """Tell whether a passage comes from a document; its id alone is ambiguous where several documents share one."""
-    is_named = passage.document == (document.id or f"document-{number}")
-    return is_named and document.text[passage.start : passage.end] == passage.text
 
 
 def in_form(text: str, form: KnowledgeForm, title: str = "") -> str:
@@ -266,11 +268,11 @@ class ReadSentence(NamedTuple):
     relevance: float
 
 
-def read_sentences_of(steps: Sequence[Step], form: KnowledgeForm) -> list[ReadSentence]:
+def read_sentences_of(steps: Sequence[Step], form: KnowledgeForm, documents: Sequence[Document] = ()) -> list[ReadSentence]:
     """Return the quotes of all steps, each once, in the order of retrieval."""
     kept: dict[tuple[str, int], ReadSentence] = {}
     for step in steps:
-        views = {(s.passage.id, s.start): s for s in source_sentences(step.passages)}
+        views = {(s.passage.id, s.start): s for s in source_sentences(step.passages, documents)}
         for q in step.knowledge.quotes:
             scores = Probabilities(q.supported, q.contradicted, max(0.0, 1 - q.supported - q.contradicted))
             known, place = kept.get((q.passage, q.start)), views.get((q.passage, q.start))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from knowhalu.requests import Conversation, Search, ask
-from knowhalu.text.blocks import read_units
+from knowhalu.text.blocks import Unit, UnitKind, read_units
 from knowhalu.text.sentences import word_count
 from knowhalu.text.triplets import extract_triplets, triplets_to_text
 from knowhalu.types import Document, KnowledgeForm, Passage, Sample
@@ -63,7 +63,7 @@ class SourceSentence(NamedTuple):
     """A sentence or table row of a passage: `text == passage.text[start:end]`.
 
     `view` is the sentence as the verifier reads it: without marks, after its heading, and after the sentence before where it
-    opens with a pronoun.
+    opens with a pronoun. A reason cites it without the heading.
     """
 
     passage: Passage
@@ -71,6 +71,7 @@ class SourceSentence(NamedTuple):
     end: int
     text: str
     view: str
+    cited: str
 
     def shaped(self, form: KnowledgeForm) -> str:
         """Return the sentence in a form of knowledge: with its title, or as triplets."""
@@ -88,21 +89,61 @@ _REFERS_BACK = re.compile(
 )
 
 
+class PlacedSentence(NamedTuple):
+    """A sentence or table row of a text; `cited` is what a reason quotes of it, `since` where the sentence before it begins.
+
+    That one belongs to it where it opens with a pronoun: then it is quoted, too.
+    """
+
+    start: int
+    end: int
+    view: str
+    cited: str
+    since: int
+    kind: UnitKind
+
+
 @lru_cache(maxsize=512)
-def read_sentences(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return start, end and view of every sentence and table row of a text."""
-    views: list[tuple[int, int, str]] = []
-    before = ""
+def read_sentences(text: str) -> tuple[PlacedSentence, ...]:
+    """Return every sentence and table row of a text."""
+    views: list[PlacedSentence] = []
+    before: Unit | None = None
     for unit in read_units(text):
         if not any(c.isalnum() for c in unit.text):
             continue
-        view = f"{before} {unit.text}" if before and _REFERS_BACK.match(unit.text) else unit.text
+        needed = before if before is not None and _REFERS_BACK.match(unit.text) else None
+        view = f"{needed.text} {unit.text}" if needed else unit.text
         above = " ".join(part for part in (unit.heading, unit.lead) if part and part.lower() not in view.lower())
-        views.append((unit.start, unit.end, f"{above} {view}" if above else view))
-        before = unit.text
+        since = needed.start if needed else unit.start
+        views.append(PlacedSentence(unit.start, unit.end, f"{above} {view}" if above else view, view, since, unit.kind))
+        before = unit
     return tuple(views)
 
 
-def source_sentences(passages: Iterable[Passage]) -> list[SourceSentence]:
-    """Return every sentence and table row of the passages."""
-    return [SourceSentence(p, a, b, p.text[a:b], view) for p in passages for a, b, view in read_sentences(p.text)]
+def source_sentences(passages: Iterable[Passage], documents: Sequence[Document] = ()) -> list[SourceSentence]:
+    """Return every sentence and table row of the passages; a row has the header that it has in its document."""
+    return [
+        SourceSentence(p, s.start, s.end, p.text[s.start : s.end], s.view, s.cited)
+        for p in passages
+        for s in _placed(p, documents)
+    ]
+
+
+def _placed(passage: Passage, documents: Sequence[Document]) -> Sequence[PlacedSentence]:
+    own = read_sentences(passage.text)
+    document = next((d for n, d in enumerate(documents, 1) if is_from_document(passage, d, n)), None)
+    if document is None or len(document.text) == len(passage.text):
+        return own
+    rows = [
+        row._replace(start=row.start - passage.start, end=row.end - passage.start, since=row.start - passage.start)
+        for row in read_sentences(document.text)
+        if row.kind is UnitKind.TABLE_ROW and passage.start <= row.start and row.end <= passage.end
+    ]
+    others = [s for s in own if not any(s.start < row.end and row.start < s.end for row in rows)]
+    return sorted((*others, *rows)) if rows else own
+
+
+def is_from_document(passage: Passage, document: Document, number: int) -> bool:
+    """Tell whether a passage comes from a document; its id alone is ambiguous where several documents share one."""
+    is_named = passage.document == (document.id or f"document-{number}")
+    return is_named and document.text[passage.start : passage.end] == passage.text

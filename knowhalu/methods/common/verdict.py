@@ -7,6 +7,7 @@ from knowhalu.methods.common.combine import soft_max_probability
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Evidence, Finding, Segment, Verdict
 from knowhalu.text.clauses import locate_claim
+from knowhalu.text.marks import strip_marks
 from knowhalu.text.sentences import Span, sanitize
 from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Relation, Sample, Step, Task
 
@@ -160,7 +161,7 @@ def reason_by_parts(found: Sequence[Segment], reason: str) -> str:
     if len(found) == 1:
         return reason
     worst = deciding_segment(found)
-    line = " ".join(sanitize(worst.text).split())
+    line = " ".join(sanitize(strip_marks(worst.text, 0, len(worst.text))[0]).split())
     quote = f"“{line if len(line) <= MAX_QUOTED_SEGMENT else f'{line[: MAX_QUOTED_SEGMENT - 1]}…'}”"
     if worst.label is Label.CORRECT:
         return f"all {len(found)} parts are supported. The least certain is {quote}: {reason}"

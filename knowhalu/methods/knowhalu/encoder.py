@@ -88,7 +88,7 @@ class KnowHaluEncoder:
         # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
         stated, affirmed = as_statement(part)
-        known = yield from score_sentences(stated, query, select_sentences(passages, query, seen), form)
+        known = yield from score_sentences(stated, query, select_sentences(passages, query, seen, part.documents), form)
         return known if affirmed else known.model_copy(update={"quotes": tuple(map(_denied_quote, known.quotes))})
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
@@ -124,7 +124,7 @@ class KnowHaluEncoder:
         elif rule is not None:
             rationale = rule.reason
         elif off_topic:
-            rationale = missing_topic_reason(part, evidence.source)
+            rationale = missing_topic_reason(part, steps, evidence.source)
         else:
             rationale = judgment_reason(part, steps, label, read, ground, found, evidence.source)
         return Judgment(
@@ -165,7 +165,7 @@ def _left_open(part: Sample, steps: Sequence[Step], form: KnowledgeForm, evidenc
         return _inconclusive(form, steps, note, InconclusiveReason.LANGUAGE)
     if evidence.windows and evidence.read:
         return None
-    why = missing_topic_reason(part, " ".join(str(p) for s in steps for p in s.passages))
+    why = missing_topic_reason(part, steps, "")
     return _inconclusive(form, steps, why, missing_evidence_reason(steps))
 
 

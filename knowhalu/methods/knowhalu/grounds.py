@@ -64,7 +64,7 @@ def read_quotes(part: Sample, steps: Sequence[Step], names: frozenset[str]) -> l
     found: dict[tuple[str, int], ReadQuote] = {}
     topics = (part.response, part.question or part.response)
     for step in steps:
-        places = {_key(s): s for s in source_sentences(step.passages)}
+        places = {_key(s): s for s in source_sentences(step.passages, part.documents)}
         for q in step.knowledge.quotes:
             place = places[q.passage, q.start]
             context = f"{place.passage.title} {place.view}"
@@ -133,7 +133,7 @@ class Texts(NamedTuple):
         return list(found.values())
 
     def _candidates(self, passages: Iterable[Passage]) -> list["_Candidate"]:
-        read = [(s, s.shaped(self.form)) for s in source_sentences(passages)]
+        read = [(s, s.shaped(self.form)) for s in source_sentences(passages, self.part.documents)]
         return [_Candidate(s, shaped, set(content_words(shaped)), set(content_words(s.text))) for s, shaped in read]
 
     def nearest(self, first: Iterable[str], among: Iterable[str], more: int = MIN_ADDED_WORDS) -> list[SourceSentence]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
-from knowhalu.methods.common.evidence import META_CONTEXT
+from knowhalu.methods.common.evidence import META_CODE, META_CONTEXT
 from knowhalu.methods.common.sources import given_passages, retrieve_passages, source_sentences
 from knowhalu.methods.common.verdict import (
     combine_segments,
@@ -24,7 +24,9 @@ from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.methods.knowhalu.reasons import quoted
 from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, SkippedSpan, Verdict
+from knowhalu.text.blocks import UnitKind
 from knowhalu.text.claims import NoClaim, find_claims
+from knowhalu.text.courtesies import is_assent
 from knowhalu.text.sentences import Span, segments, word_count
 from knowhalu.text.withheld import find_withheld_answer
 from knowhalu.types import (
@@ -99,7 +101,7 @@ class KnowHalu:
             return _judge_refusal(sample, _no_claims(sample, skipped, self.name))
         extraction = None
         if sample.question and self.options.off_target and len(parts) == 1:
-            extraction = yield from self.reasoner.extract(sample.question, sample.response)
+            extraction = yield from self.reasoner.extract(sample.question, _without_courtesies(sample.response, skipped))
             if extraction.refusal or extraction.is_none:
                 verdict = _without_facts(sample, extraction, skipped, self.name)
                 return _judge_refusal(sample, verdict) if extraction.refusal else verdict
@@ -124,10 +126,12 @@ class KnowHalu:
         )
         parts = []
         for c in checked:
-            keeps = len(checked) == 1 or word_count(c.text) <= MAX_FRAGMENT_WORDS
-            update: dict[str, Any] = {"response": c.text, "question": sample.question if keeps else None}
+            is_code = c.kind is UnitKind.CODE
+            keeps = len(checked) == 1 or (word_count(c.text) <= MAX_FRAGMENT_WORDS and not is_code)
+            meta: dict[str, Any] = {META_CODE: True} if is_code else {}
             if c.context and not (keeps and sample.question):
-                update["meta"] = {**sample.meta, META_CONTEXT: c.context}
+                meta[META_CONTEXT] = c.context
+            update = {"response": c.text, "question": sample.question if keeps else None, "meta": {**sample.meta, **meta}}
             parts.append(_Part(Span(c.start, c.end, text[c.start : c.end]), sample.model_copy(update=update), c.offsets))
         return parts, skipped
 
@@ -183,6 +187,14 @@ class KnowHalu:
         k = self.options.passages or (3 if part.documents else 2)
         queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
         return (yield from retrieve_passages(part, queries, k))
+
+
+def _without_courtesies(text: str, skipped: Sequence[SkippedSpan]) -> str:
+    """Return a response without the courtesies that say neither yes nor no."""
+    polite = [s for s in reversed(skipped) if s.reason == NoClaim.COURTESY and not is_assent(s.text)]
+    for span in polite:
+        text = f"{text[: span.start]} {text[span.end :]}"
+    return text.strip() if polite else text
 
 
 def _no_claims(sample: Sample, skipped: tuple[SkippedSpan, ...], method: str) -> Verdict:

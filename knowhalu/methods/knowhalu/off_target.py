@@ -8,7 +8,8 @@ import re
 from functools import lru_cache
 
 from knowhalu.text import wordlists as lexicon
-from knowhalu.text.questions import AnswerType, choice_options, declines_to_answer, expected_answer_type, hedges
+from knowhalu.text.courtesies import ASSENT
+from knowhalu.text.questions import AnswerType, asking_part, choice_options, declines_to_answer, expected_answer_type, hedges
 from knowhalu.text.sentences import STOPWORDS, Span, content_words, sentences, stem, words
 from knowhalu.text.values import ValueKind, find_values
 from knowhalu.types import Extraction
@@ -26,7 +27,13 @@ _TIMES = lexicon.any_word_pattern(
     ]
 )
 _TIME = re.compile(rf"\b\d{{1,4}}(?:s|st|nd|rd|th|am|pm)?\b|{_TIMES}", re.IGNORECASE)
-_YES_NO_OPENING = re.compile(rf"^\W*{lexicon.any_word_pattern(lexicon.YES_NO_OPENINGS)}", re.IGNORECASE)
+_YES_NO_OPENING = re.compile(rf"^\W*(?:{lexicon.any_word_pattern(lexicon.YES_NO_OPENINGS)}|{ASSENT}\b)", re.IGNORECASE)
+_LINKING = frozenset("is are was were am has have had".split())
+"""Verbs that most sentences have, so that they take up no question."""
+_OPENING_AUXILIARY = re.compile(
+    rf"\W*(?:(?:and|but|so|then) )?((?:{'|'.join(a for a in lexicon.AUXILIARIES if a not in _LINKING)})(?:n't)?)\b", re.IGNORECASE
+)
+_PRONOUN = r"(?:i|you|he|she|it|we|they|that|this|one|there)"
 _MONTH = re.compile(rf"\b(?:{lexicon.MONTH_NAMES})\b")
 _ALTERNATIVES = re.compile(r"\b(?:and|or|between|than)\b", re.IGNORECASE)
 """A question that names several things may be answered by one of them."""
@@ -92,12 +99,23 @@ def _closed_fault(question: str, answer: str, asked: AnswerType, fresh: list[str
     """Check answers to closed questions: yes or no, or one of the options."""
     if _YES_NO_OPENING.match(answer) or len(answer.split()) <= 3:
         return None
-    wanted, given = set(content_words(question)), set(content_words(answer))
-    if asked is AnswerType.YES_NO and 4 * len(wanted & given) < len(wanted):
+    asking = asking_part(question)
+    wanted, given = set(content_words(asking)), set(content_words(answer))
+    if asked is AnswerType.YES_NO and 4 * len(wanted & given) < len(wanted) and not _takes_up(asking, answer):
         return "the question asks for yes or no, the answer says neither"
     if asked is AnswerType.CHOICE and not fresh and not any(given.intersection(o.split()) for o in choice_options(question)):
         return "the question offers a choice, the answer takes no side"
     return None
+
+
+def _takes_up(question: str, answer: str) -> bool:
+    """Tell whether an answer says yes or no by the question's own auxiliary: "Can I send it back?", "You can within a week"."""
+    auxiliary = _OPENING_AUXILIARY.match(question)
+    if auxiliary is None:
+        return False
+    verb = auxiliary[1].lower().removesuffix("n't")
+    forms = {"do": "do|does|did", "does": "do|does|did", "did": "do|does|did", "will": "will|wo"}.get(verb, verb)
+    return re.search(rf"\b{_PRONOUN} (?:{forms})(?:n?['’]t|not)?\b", answer, re.IGNORECASE) is not None  # noqa: RUF001
 
 
 def _echoes(question: str, answer: str) -> bool:

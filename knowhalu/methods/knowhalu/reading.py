@@ -70,7 +70,7 @@ class ReadSources(NamedTuple):
 
 def read_sources(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> ReadSources:
     """Return the windows nearest to a claim, one of each source, and the sentences that were quoted; or the row that it names."""
-    windows, read = [in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form)
+    windows, read = [in_form(w.text, form) for w in source_windows(part, steps)], read_sentences_of(steps, form, part.documents)
     row = find_row(part, steps) if windows and read else None
     if row is None:
         return ReadSources(windows, read, joined_sentences(part, read))

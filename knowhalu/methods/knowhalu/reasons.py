@@ -13,7 +13,7 @@ from knowhalu.text.findings import Findings
 from knowhalu.text.operations import Operation
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, expected_answer_type
-from knowhalu.text.sentences import TITLE_ABBREVIATIONS, content_words, sanitize, word_count
+from knowhalu.text.sentences import TITLE_ABBREVIATIONS, content_words, sanitize, word_count, words
 from knowhalu.text.values import Agreement, Value, ValueKind, check_values, find_values
 from knowhalu.types import Label, Sample, Step
 
@@ -25,6 +25,7 @@ MAX_NAME_WORDS = 4
 """An answer of at most so many words is a name itself."""
 MIN_OPPOSITE_SHARE = 0.5
 """Share of a claim's words that a sentence has whose negation is that of the claim."""
+_CONTRACTION = re.compile(r"n['’]t$|['’](?:m|re|ll|d|ve)$", re.IGNORECASE)  # noqa: RUF001
 NAMED_TYPES = frozenset({AnswerType.PERSON, AnswerType.PLACE, AnswerType.THING})
 """Types of questions whose answer of a few words is a name."""
 
@@ -47,15 +48,15 @@ def judgment_reason(
 def off_target_reason(part: Sample, steps: Sequence[Step], read: Sequence[ReadQuote]) -> str:
     """Return why a supported statement is no answer to its question."""
     best = supporting_quote(read)
-    quote = f" ({_cited(best.place, steps)})" if best else ""
+    quote = f" ({_cited(part, best.place, steps)})" if best else ""
     asked = expected_answer_type(part.question or "")
     return f"the sources support the statement{quote}, but it does not answer the question, which asks for {asked}"
 
 
-def missing_topic_reason(part: Sample, source: str) -> str:
+def missing_topic_reason(part: Sample, steps: Sequence[Step], source: str) -> str:
     """Return what sources that do not cover a topic lack: names of the question or the claim, or else words of it."""
-    asked = part.question or part.response
-    missing = _missing_names(asked, source) or _missing_words(asked, source)
+    asked, given = part.question or part.response, _given_text(part, steps, source)
+    missing = _missing_names(asked, given) or _missing_words(asked, given)
     return _not_mentioned(missing) if missing else "the sources say nothing about this"
 
 
@@ -76,13 +77,11 @@ def _support(
     part: Sample, steps: Sequence[Step], read: Sequence[ReadQuote], ground: Ground | None, found: Findings, source: str
 ) -> str:
     if ground is None:
-        covered = coverage(part.response, source)
-        share = "all" if covered == 1 else f"{covered:.0%}"
-        return f"no sentence states it, but the sources contain {share} of its words; the nearest is {_nearest(read, steps)}"
-    cited = [_cited(place, steps) for place in ground.places]
+        return f"supported by the passage around {_nearest(part, read, steps)}"
+    cited = _cited_each(part, ground.places, steps)
     if ground.how == "in steps":
         return f"supported in two steps by way of {_name(ground.bridge)}: {_listed(cited, 'and')}"
-    given = " ".join(place.text for place in ground.places)
+    given = " ".join(place.cited for place in ground.places)
     same = [
         f"{quoted(c.source.text, MAX_NAMED)} there agrees with {quoted(c.value.text, MAX_NAMED)}"
         for c in check_values(part.response, given)
@@ -91,7 +90,7 @@ def _support(
     same += [f"its values give {d.explanation}" for d in found.confirmed if all(s in given for s in d.sentences)]
     how = "supported by"
     if ground.how == "together":
-        how = "supported by several sentences together:" if len(cited) > 1 else "supported, with the sentences around it, by"
+        how = "supported by several sentences together:" if len(cited) > 1 else "supported by the passage around"
     return "; ".join((f"{how} {_listed(cited, 'and')}", *same[:MAX_MISSING]))
 
 
@@ -99,14 +98,14 @@ def _fault(
     part: Sample, steps: Sequence[Step], read: Sequence[ReadQuote], ground: Ground | None, found: Findings, source: str
 ) -> str:
     what = "answer" if part.question else "claim"
-    missing = _missing(part.response, found, source)
+    missing = _missing(part, steps, found, source)
     if ground is None:
-        nearest = [f"the nearest is {_nearest(read, steps)}"] if read and read[0].share > 0 else []
+        nearest = [f"the nearest is {_nearest(part, read, steps)}"] if read and read[0].share > 0 else []
         return "; ".join((*(missing or [f"no sentence of the sources states the {what}"]), *nearest))
-    first, cited = ground.places[0], _listed([_cited(place, steps) for place in ground.places], "and")
+    first, cited = ground.places[0], _listed(_cited_each(part, ground.places, steps), "and")
     if ground.how == "compared":
-        at = first.text.find(found.conflict.source.text) if found.conflict else 0
-        cited = cited if len(ground.places) > 1 else _cited(first, steps, max(at, 0))
+        at = _told(first, _topic(part)).find(found.conflict.source.text) if found.conflict else 0
+        cited = cited if len(ground.places) > 1 else _cited(part, first, steps, max(at, 0))
         return f"{_opposition(part.response, what, found)}: {cited}"
     if (names := conflicting_names(part, first)) is not None:
         return f"the source names {names[0]}, the {what} {names[1]}: {cited}"
@@ -174,15 +173,26 @@ def _name(text: str) -> str:
     return line if len(line) <= MAX_NAMED else f"{line[: MAX_NAMED - 1]}…"
 
 
-def _missing(claim: str, found: Findings, source: str) -> list[str]:
+def _given_text(part: Sample, steps: Sequence[Step], read: str) -> str:
+    """Return all text of the sources; what was read of them may lack words, such as the triplets of a sentence."""
+    documents = (text for d in part.documents for text in (d.title, d.text))
+    return "\n".join((read, *part.knowledge, *documents, *(str(p) for step in steps for p in step.passages)))
+
+
+def _missing(part: Sample, steps: Sequence[Step], found: Findings, source: str) -> list[str]:
     """Return, as part of a sentence, what the sources lack of a claim: names and values."""
+    claim = part.response
     values = [_value_words(claim, c.value) for c in found.checks if c.agreement is None and c.value.text not in source]
-    names = _missing_names(claim, source)
+    if not values and not (names := _missing_names(claim, source)):
+        return []
+    given = _given_text(part, steps, source)
+    names, values = _missing_names(claim, given), [v for v in values if v not in given]
     missing = [*names, *(v for v in values if not any(v in n for n in names))]
     return [_not_mentioned(missing)] if missing else []
 
 
 def _missing_names(text: str, source: str) -> list[str]:
+    """Return the names that sources lack; a title, an initial or a word that they have does not tell."""
     given = set(content_words(source))
     return [n for n in _names(text) if not set(content_words(_without_titles(n))) <= given]
 
@@ -195,8 +205,8 @@ def _without_titles(name: str) -> str:
 
 def _missing_words(text: str, source: str) -> list[str]:
     given = set(content_words(source))
-    words = re.findall(r"[^\W\d_][\w-]+", text)
-    return list(dict.fromkeys(w for w in words if (c := set(content_words(w))) and not c & given))
+    kept = [w.text for w in words(text) if w.text[0].isalpha() and not _CONTRACTION.search(w.text)]
+    return list(dict.fromkeys(w for w in kept if (c := set(content_words(w))) and not c & given))
 
 
 def _listed(items: Sequence[str], last: str = "or") -> str:
@@ -207,11 +217,31 @@ def _not_mentioned(missing: Sequence[str]) -> str:
     return f"the sources do not mention {_listed([quoted(item, MAX_NAMED) for item in missing[:MAX_MISSING]])}"
 
 
-def _nearest(read: Sequence[ReadQuote], steps: Sequence[Step]) -> str:
-    return _cited(max(read, key=lambda r: r.speaks).place, steps)
+def _nearest(part: Sample, read: Sequence[ReadQuote], steps: Sequence[Step]) -> str:
+    return _cited(part, max(read, key=lambda r: r.speaks).place, steps)
 
 
-def _cited(place: SourceSentence, steps: Sequence[Step], at: int = 0) -> str:
+def _told(place: SourceSentence, topic: str) -> str:
+    """Return a row with its header, and a sentence with the one that its pronoun refers to where that has words of the topic."""
+    if len(place.cited) > MAX_QUOTED and place.cited.endswith(place.text):
+        return place.text
+    before = place.cited.removesuffix(place.text)
+    added = set(content_words(topic)) & set(content_words(before)) - set(content_words(place.text))
+    return place.cited if added or before == place.cited else place.text
+
+
+def _cited_each(part: Sample, places: Sequence[SourceSentence], steps: Sequence[Step]) -> list[str]:
+    """Return sentences in quotation marks, without those that are quoted with the next one."""
+    told = {p: _told(p, _topic(part)) for p in places}
+    kept = [p for p in places if not any(p is not o and p.passage.id == o.passage.id and told[p] in told[o] for o in places)]
+    return [_cited(part, place, steps) for place in kept or places]
+
+
+def _topic(part: Sample) -> str:
+    return f"{part.question or ''} {part.response}"
+
+
+def _cited(part: Sample, place: SourceSentence, steps: Sequence[Step], at: int = 0) -> str:
     """Return a sentence in quotation marks, with its title and, where it took several steps, how it was found."""
     notes = [_name(place.passage.title)] if place.passage.title else []
     key = (place.passage.id, place.start)
@@ -219,4 +249,4 @@ def _cited(place: SourceSentence, steps: Sequence[Step], at: int = 0) -> str:
     if number > 1:
         by = re.search(r"\(([^()]+)\)$", steps[number - 1].query.general)
         notes.append(f"found in step {number}" + (f" by way of {_name(by[1])}" if by else ""))
-    return quoted(place.text, at=at) + (f" ({', '.join(notes)})" if notes else "")
+    return quoted(_told(place, _topic(part)), at=at) + (f" ({', '.join(notes)})" if notes else "")

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from knowhalu.methods.common.evidence import META_CODE
 from knowhalu.methods.common.judgment_model import SETTLED, logit
 from knowhalu.methods.knowhalu.reasons import MAX_NAMED, quoted
 from knowhalu.text.blocks import UnitKind, read_tables, read_units
 from knowhalu.text.cells import MIN_SHARE, CellCheck, check_cells
-from knowhalu.text.code import confirms_settings, simplify_code, unknown_names
+from knowhalu.text.code import code_names, confirms_code, confirms_settings, similar_name, simplify_code, unknown_names
 from knowhalu.text.overlap import coverage
 from knowhalu.text.roles import find_converse, find_exchange
+from knowhalu.text.sentences import sentences
 from knowhalu.text.values import Agreement, topic_of_values
 from knowhalu.types import Label, Sample, Step
 
@@ -45,10 +47,23 @@ def apply_rules(
     found = _check_row(row, what) if row is not None else _check_sentences(stated.response, views, what)
     if found is not None:
         return found if affirmed else found.denied()
-    unknown = unknown_names(part.response, "\n".join(_source_texts(part, steps)))
-    if not unknown:
+    return _check_code(part, list(_source_texts(part, steps)), views)
+
+
+def _check_code(part: Sample, sources: Sequence[str], views: Sequence[str]) -> RuleFinding | None:
+    """Check the names of a line of code or of a call; the sentence that has most of them must be about the question."""
+    if unknown := unknown_names(part.response, "\n".join(sources)):
+        similar = similar_name(unknown[0], "\n".join(sources))
+        instead = f", but {quoted(similar, MAX_NAMED)}" if similar else ""
+        return RuleFinding(Agreement.DIFFERENT, "", f"the sources do not mention {quoted(unknown[0], MAX_NAMED)}{instead}")
+    names = code_names(part.response, is_line=bool(part.meta.get(META_CODE)))
+    if not confirms_code(part.response, names, [s.text for text in sources for s in sentences(text)]):
         return None
-    return RuleFinding(Agreement.DIFFERENT, "", f"the sources do not mention {quoted(unknown[0], MAX_NAMED)}")
+    nearest = max(views, key=lambda view: sum(name.strip("-") in view for name in names))
+    if part.question and coverage(part.question, nearest) < MIN_SHARE:
+        return None
+    listed = ", ".join(quoted(name, MAX_NAMED) for name in names)
+    return RuleFinding(Agreement.EQUAL, nearest, f"the sources have {listed}: {quoted(nearest)}")
 
 
 def _check_row(row: CellCheck, what: str) -> RuleFinding | None:

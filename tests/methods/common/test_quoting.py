@@ -2,8 +2,9 @@
 
 import pytest
 
-from knowhalu.methods.common.attribution import quote_step
-from knowhalu.types import NO_INFORMATION, Passage
+from knowhalu.methods.common.attribution import evidence_for, quote_step
+from knowhalu.text.sentences import Span
+from knowhalu.types import NO_INFORMATION, Judgment, Label, Passage
 
 TEXT = "The bridge opened in 1932. It is 503  metres long. The mayor cut the ribbon."
 PASSAGES = (Passage(id="a", text="Nothing here."), Passage(id="b", title="Bridge", text=TEXT))
@@ -34,3 +35,24 @@ def test_a_supported_claim_quotes_the_nearest_sentence_where_the_model_quotes_no
     assert quote.text == "The bridge opened in 1932." and quote.relevance == 1.0
     assert quote_step("Pigs can fly.", "So it is.", PASSAGES, 0.9).knowledge.is_empty
     assert quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, 0.1).knowledge.is_empty
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("The bridge is 503 metres long.", ["The bridge opened in 1932. It is 503  metres long."]),
+        ("It is 503 metres long.", ["It is 503  metres long."]),
+    ],
+)
+def test_a_quote_that_opens_with_a_pronoun_is_evidence_with_the_sentence_that_names_its_subject(claim, expected):
+    step = quote_step(claim, "It says “it is 503 metres long”.", PASSAGES, 0.9)
+    judgment = Judgment(label=Label.CORRECT, confidence=0.9, p_supported=0.9, rationale="", steps=(step,))
+    found = evidence_for(Span(0, len(claim), claim), judgment)
+    assert [e.quote for e in found] == expected == [TEXT[e.start : e.end] for e in found]
+
+
+def test_a_quote_that_adds_nothing_to_the_sentence_before_it_is_no_evidence_beside_it():
+    claim = "The bridge opened in 1932."
+    step = quote_step(claim, "It says “The bridge opened in 1932. It is 503 metres”.", PASSAGES, 0.9)
+    judgment = Judgment(label=Label.CORRECT, confidence=0.9, p_supported=0.9, rationale="", steps=(step,))
+    assert [e.quote for e in evidence_for(Span(0, len(claim), claim), judgment)] == [claim]

@@ -1,6 +1,6 @@
 """The sources of a check: given sources, nearest chunks of long ones, or an index."""
 
-from knowhalu.methods.common.sources import given_or_retrieved_passages, given_passages, retrieve_passages
+from knowhalu.methods.common.sources import given_or_retrieved_passages, given_passages, retrieve_passages, source_sentences
 from knowhalu.requests import Search
 from knowhalu.types import Document, Passage, Sample
 
@@ -63,3 +63,19 @@ def test_documents_are_searched_beside_given_knowledge():
     asked, passages = run(retrieve_passages(Sample(response="x", knowledge=("k",), documents=(A, B)), ["q"], 2), [[late, early]])
     assert asked == [Search(("q",), 2, (A, B))]
     assert [p.text for p in passages] == ["k", A.text, B.text]
+
+
+def test_a_row_of_a_chunk_has_the_header_that_it_has_in_its_document():
+    text = "Rents are due in May.\n\n| Room | Seats |\n|---|---|\n| Attic | 12 |\n| Cellar | 30 |"
+    cellar, whole = found("a", text.index("| Cellar"), "| Cellar | 30 |"), Document(id="a", text=text)
+    (row,) = source_sentences([cellar], [whole])
+    assert (row.view, row.cited, row.text) == ("Room: Cellar; Seats: 30", "Room: Cellar; Seats: 30", "Cellar | 30")
+    assert text[cellar.start + row.start : cellar.start + row.end] == row.text
+    assert source_sentences([cellar])[0].view != row.view
+
+
+def test_a_sentence_is_cited_with_the_one_that_its_pronoun_refers_to():
+    text = "# Mill\nThe mill stands in Tarn. It burnt down twice."
+    assert [s.cited for s in source_sentences([found("a", 0, text)])][-2:] == [
+        "The mill stands in Tarn.", "The mill stands in Tarn. It burnt down twice.",
+    ]  # fmt: skip

@@ -2,10 +2,10 @@
 
 import pytest
 
-from knowhalu.methods.common.verdict import claim_finding
+from knowhalu.methods.common.verdict import claim_finding, judged_segment, reason_by_parts
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span
-from knowhalu.types import Judgment, Label, Relation
+from knowhalu.types import Judgment, Label, Relation, Task
 
 TEXT = "Well. Metropolis is an old film by Fritz Lang. He was born in Vienna. It rained."
 PIECE = Span(6, 70, TEXT[6:70])
@@ -32,3 +32,9 @@ def test_a_finding_has_the_relation_of_the_sources_to_the_claim():
     found = claim_finding("Fritz Lang was born in Vienna.", judgment, PIECE)
     assert (found.relation, found.p_supported, found.reason) == (Relation.CONTRADICTION, 0.05, "It says Graz.")
     assert TEXT[found.start : found.end] == "He was born in Vienna."
+
+
+def test_a_reason_quotes_a_part_without_marks_of_layout():
+    judgment = Judgment(label=Label.INCORRECT, confidence=0.9, p_supported=0.05, rationale="It says Graz.")
+    parts = [judged_segment(Span(2, 24, "Rent:** paid *in May*"), judgment, Task.QA)] * 2
+    assert "“Rent: paid in May”" in reason_by_parts(parts, "it says June")

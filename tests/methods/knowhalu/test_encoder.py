@@ -58,7 +58,9 @@ def drive(
         return verdict, requests
 
 
-@pytest.mark.parametrize(("read", "said"), [(YES, "supported by “The tower"), (OPEN, "no sentence states it")])
+@pytest.mark.parametrize(
+    ("read", "said"), [(YES, "supported by “The tower"), (OPEN, "supported by the passage around “The tower")]
+)
 def test_a_reason_does_not_claim_support_that_the_verifier_does_not_see(tmp_path, read, said):
     passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"window_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)

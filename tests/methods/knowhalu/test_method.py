@@ -33,6 +33,7 @@ class Script:
         self, judgments: dict[tuple[KnowledgeForm, str], tuple[Label, float]], hops: int = 1, extraction: Extraction | None = None
     ) -> None:
         self.judgments, self.hops, self.judged = judgments, hops, list[tuple[KnowledgeForm, str]]()
+        self.answers = list[str]()
         self.extraction = extraction or Extraction(entity="1843", asked_for="a time", reason="named", confidence=0.9)
 
     def thresholds(self, sample: Sample) -> Thresholds:
@@ -40,6 +41,7 @@ class Script:
 
     def extract(self, question: str, answer: str) -> Conversation[Extraction]:
         yield from ()
+        self.answers.append(answer)
         return self.extraction
 
     def next_query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[str, Query] | None]:
@@ -256,3 +258,16 @@ def test_evidence_is_verbatim_in_the_source_and_in_the_response():
         evidence.quote == SOURCE[evidence.start : evidence.end] == SOURCE[evidence.document_start : evidence.document_start + 36]
     )
     assert "1843" in QA.response[evidence.response_start : evidence.response_end]
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("Oh no, sorry to hear that! She wrote them in 1843. Take care!", "She wrote them in 1843."),
+        ("Sure! She wrote them in 1843.", "Sure! She wrote them in 1843."),
+    ],
+)
+def test_what_is_asked_for_is_taken_from_the_answer_without_courtesies(response, answer):
+    reasoner = Script({(BASE, "*"): (Label.CORRECT, 0.9)})
+    drive(KnowHalu(reasoner), Sample(response=response, question="Did she write them in 1843?", knowledge=(SOURCE,)))
+    assert reasoner.answers == [answer]

@@ -3,6 +3,7 @@
 import pytest
 
 from knowhalu.methods.common.judgment_model import Reading
+from knowhalu.methods.common.sources import source_sentences
 from knowhalu.methods.knowhalu.grounds import Texts, opposing_ground, read_quotes, rest_on, supporting_ground
 from knowhalu.methods.knowhalu.reasons import (
     MAX_NAMED,
@@ -146,8 +147,8 @@ def test_a_supported_claim_names_its_sentence_and_how_it_was_found():
 @pytest.mark.parametrize(
     ("together", "said"),
     [
-        (0.9, "supported, with the sentences around it, by “The"),
-        (0.1, "no sentence states it, but the sources contain all of its"),
+        (0.9, "supported by the passage around “The"),
+        (0.1, "supported by the passage around “The"),
     ],
 )
 def test_support_is_claimed_only_where_the_verifier_sees_it(together, said):
@@ -166,7 +167,7 @@ def test_an_answer_that_misses_its_question_is_told_what_is_asked_for():
     ("question", "missing"), [("Who wrote the opera Carmen?", "“Carmen”"), ("How many strings has a ukulele?", "“ukulele”")]
 )
 def test_a_topic_that_no_source_covers_is_named(question, missing):
-    told = missing_topic_reason(Sample(question=question, response="Six"), "Who has written how many strings?")
+    told = missing_topic_reason(Sample(question=question, response="Six"), [], "Who has written how many strings?")
     assert told.startswith("the sources do not mention ") and missing in told
 
 
@@ -187,3 +188,39 @@ def test_a_reason_is_of_bounded_length_whatever_the_texts_are(label):
     long = " ".join(f"Name{i} Über{i} weighs {i},{i:03} tonnes" for i in range(1, 300))
     assert len(reason(long, f"{long} not.", [(0.6, 0.5)], label, title=long)) < 1000
     assert len(reason(long, "A tower stands here.", [(0.0, 0.0)], label, title=long)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "said"),
+    [
+        (
+            "The mill burnt down twice.",
+            "The mill stands in Tarn. It burnt down twice.",
+            "“The mill stands in Tarn. It burnt down twice.”",
+        ),
+        ("The mill burnt down.", "Tea is sold here. It burnt down.", "“It burnt down.”"),
+        ("The Attic has 12 seats.", "| Room | Seats |\n|---|---|\n| Attic | 12 |", "“Room: Attic; Seats: 12”"),
+    ],
+)
+def test_a_sentence_is_quoted_with_what_its_pronoun_stands_for_and_a_row_with_its_header(claim, source, said):
+    sample = Sample(response=claim)
+    place = source_sentences([Passage(id="p", document="p", text=source, end=len(source))])[-1]
+    quote = Quote(passage="p", text=place.text, start=place.start, end=place.end, supported=0.9, contradicted=0.0)
+    step = step_of(source, [(0.0, 0.0)] * len(sentences(source)))
+    step = step.model_copy(update={"knowledge": Knowledge(form=FORM, quotes=(quote,), text="")})
+    assert judged(sample, [step], Label.CORRECT)[1] == f"supported by {said}"
+
+
+@pytest.mark.parametrize(
+    ("claim", "told"),
+    [
+        ("Tom Arden moved to Spain.", "Spain"),
+        ("Dr. T. Arden moved to Norway.", "Arden"),
+        ("They don't sail.", "don"),
+    ],
+)
+def test_no_word_that_the_sources_have_and_no_half_of_a_word_is_said_to_be_missing(claim, told):
+    given = "Tom Arden went to Spain."
+    part = Sample(response=claim, knowledge=given)
+    assert told not in missing_topic_reason(part, [], "Tom Arden went.").replace("don't", "")
+    assert told not in judgment_reason(part, [], Label.INCORRECT, [], None, find_findings(claim, [], given), "Tom went.")

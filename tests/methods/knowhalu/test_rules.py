@@ -27,7 +27,7 @@ def checked(
     [
         ("The Attic has 30 seats.", ROOMS, "“seats 12” in the row of the table “Attic: seats 12, rent $35.”"),
         ("Vera Holt was beaten by Ada Quist.", ROLES, "the roles of the claim the other way round: “Vera Holt beat"),
-        ("fetch(url, retries=5)", DOCS, "the sources do not mention “retries”"),
+        ("fetch(url, retries=5)", DOCS, "the sources do not mention “retries”, but “tries”"),
     ],
 )
 def test_a_rule_refutes_what_the_verifier_supports(claim, source, told, tmp_path):
@@ -40,6 +40,7 @@ def test_a_rule_refutes_what_the_verifier_supports(claim, source, told, tmp_path
     [
         ("The Attic has 12 seats.", ROOMS, "supported by the row of the table “Attic"),
         ("Ada Quist was beaten by Vera Holt.", ROLES, "says the same from the other side"),
+        ("```\npage = fetch(address, tries=5)\n```", DOCS, "the sources have “fetch”, “tries”: “fetch(url"),
     ],
 )
 def test_a_rule_confirms_what_the_verifier_refutes(claim, source, told, tmp_path):
@@ -88,3 +89,11 @@ def test_a_calculation_confirms_a_claim_that_says_little_else(question, said, la
     assert verdict.label is label
     told = verdict.segments[0].base.rationale
     assert ("its values give 25 May 2019 - 4 May 2019 = 3 weeks" in told) == (label is Label.CORRECT)
+
+
+@pytest.mark.parametrize(
+    ("question", "label"), [("How do I load a page?", Label.CORRECT), ("Who owns the mill?", Label.INCORRECT)]
+)
+def test_a_call_is_confirmed_where_its_sentence_is_about_the_question(question, label, tmp_path):
+    verdict, _ = checked("Run `fetch(address, tries=5)`.", DOCS, NO, tmp_path, question)
+    assert verdict.label is label
