@@ -220,12 +220,12 @@ def _context(unit: Unit, text: str, before: str) -> str:
 
 
 _ADVERB = re.compile(
-    r"(?:later|then|afterwards|next|also|again|today|now|finally|meanwhile|instead|often|usually|in addition|after that|since then"
-    r"|in return|at first),? (?=\w)",
+    r"(?:later|then|afterwards|next|also|again|today|now|finally|meanwhile|instead|often|usually|in addition|after that"
+    r"|since then|in return|at first),? (?=\w)",
     re.IGNORECASE,
 )
 _INNER = re.compile(
-    r"\b(?P<owner>its|their)\b|\b(?:when|if|because|although|though|before|after|while|until|unless|where|once) (?P<thing>it|they)\b",
+    r"\b(?:its|their)\b|\b(?:when|if|because|although|though|before|after|while|until|unless|where|once) (?:it|they)\b",
     re.IGNORECASE,
 )
 """A pronoun that stands for the subject of its own sentence, where it comes behind it."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from knowhalu.text.quantities import number_value
 from knowhalu.text.references import REFERS_BACK
-from knowhalu.text.sentences import STOPWORDS, content_words, names_by_letter, stem, word_count, words
+from knowhalu.text.sentences import STOPWORDS, Span, content_words, names_by_letter, sentences, stem, word_count, words
+from knowhalu.text.units import find_unit
 
 MIN_REPEATED_WORDS = 5
 """Minimum words of a claim that may count as a quotation."""
@@ -47,6 +48,32 @@ def text_facts(text: str) -> TextFacts:
         frozenset(names),
         len(_NEGATION.findall(text)),
     )
+
+
+_CAPITALISED = re.compile(r"(?<![\w’'-])[^\W\d_a-z][\w’'-]*")  # noqa: RUF001
+_FIGURE_BEFORE, _FIGURE_AFTER = re.compile(r"\d[ -]?$"), re.compile(r" ?\d")
+
+
+def name_words(text: str, source: str) -> set[str]:
+    """Return the names in a text, as content words.
+
+    The first word of a sentence is one where the source, too, has it with a capital only; a unit or currency beside a figure is
+    none.
+    """
+    names: set[str] = set()
+    starts = {s.start for s in sentences(text)}
+    for m in _CAPITALISED.finditer(text):
+        word = m.group()
+        if len(word) == 1:
+            names.update([word.lower()] if names_by_letter(text, Span(m.start(), m.end(), word)) else [])
+            continue
+        beside = _FIGURE_BEFORE.search(text, max(0, m.start() - 2), m.start()) or _FIGURE_AFTER.match(text, m.end())
+        if beside and not word[1:].islower() and find_unit([word]):
+            continue
+        opens = m.start() in starts and (word not in source or re.search(rf"\b{re.escape(word.lower())}\b", source))
+        if not opens:
+            names.update(content_words(word))
+    return names
 
 
 def found_share(part: frozenset[str] | set[str], whole: frozenset[str] | set[str]) -> float:

@@ -26,7 +26,8 @@ _OPENING = re.compile(
 _PAIR = re.compile(r"(?P<former>[A-Z][\w’'.-]*(?: [A-Z][\w’'.-]*)*) and (?P<latter>[A-Z][\w’'.-]*(?: [A-Z][\w’'.-]*)*)")  # noqa: RUF001
 _NO_PERSON = frozenset("place organisation nationality".split())
 _SOURCE = re.compile(
-    r"(?:the|this|these|your) (?:\w+ )?(?:texts?|documents?|contexts?|sources?|passages?|articles?|excerpts?|materials?|information)",
+    r"(?:the|this|these|your) (?:\w+ )?(?:texts?|documents?|contexts?|sources?|passages?|articles?|excerpts?|materials?"
+    r"|information)",
     re.IGNORECASE,
 )
 """Where a claim comes from; what follows is about the world."""

@@ -97,7 +97,9 @@ def test_half_a_refusal_claims_nothing_and_the_other_half_is_a_claim(half, goes_
     assert text[refusal.start : refusal.end] == half and text[claim.start : claim.end] == claim.text
 
 
-@pytest.mark.parametrize("text", ["The law does not mention bees, but it protects wasps.", "Bees are small, but ants are smaller."])
+@pytest.mark.parametrize(
+    "text", ["The law does not mention bees, but it protects wasps.", "Bees are small, but ants are smaller."]
+)
 def test_a_contrast_of_facts_is_no_half_refusal(text):
     assert all(c.no_claim is None for c in find_claims(text))
 

@@ -47,5 +47,7 @@ def test_a_single_capital_counts_where_it_belongs_to_a_name(text, kept):
     ],
 )
 def test_a_claim_is_repeated_word_for_word_and_needs_no_other_sentence(claim, repeats):
-    found = find_repeated(claim, ["It rained.", "It was cold at -5 degrees.", "Water froze at -5 degrees.", "The old mill closed in 1911."])
+    found = find_repeated(
+        claim, ["It rained.", "It was cold at -5 degrees.", "Water froze at -5 degrees.", "The old mill closed in 1911."]
+    )
     assert (found is not None) == repeats

@@ -14,10 +14,9 @@ from typing import NamedTuple
 from knowhalu.methods.common.sources import SourceSentence, source_sentences
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.blocks import read_units
-from knowhalu.text.overlap import coverage
-from knowhalu.text.sentences import Span, content_words, names_by_letter, sentences, split_long_sentences, word_count
+from knowhalu.text.overlap import coverage, name_words
+from knowhalu.text.sentences import content_words, sentences, split_long_sentences, word_count
 from knowhalu.text.triplets import as_triplets, extract_triplets
-from knowhalu.text.units import find_unit
 from knowhalu.text.values import align_values
 from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Quote, Sample, Step, Triplet
 
@@ -45,32 +44,6 @@ def reading_of(part: Sample) -> str | None:
 def wanted_words(part: Sample) -> frozenset[str]:
     """Return the content words of a claim and of its question or context."""
     return frozenset(content_words(f"{reading_of(part) or ''} {part.response}"))
-
-
-_CAPITALISED = re.compile(r"(?<![\w’'-])[^\W\d_a-z][\w’'-]*")  # noqa: RUF001
-_FIGURE_BEFORE, _FIGURE_AFTER = re.compile(r"\d[ -]?$"), re.compile(r" ?\d")
-
-
-def name_words(text: str, source: str) -> set[str]:
-    """Return the names in a text, as content words.
-
-    The first word of a sentence is one where the source, too, has it with a capital only; a unit or currency beside a figure is
-    none.
-    """
-    names: set[str] = set()
-    starts = {s.start for s in sentences(text)}
-    for m in _CAPITALISED.finditer(text):
-        word = m.group()
-        if len(word) == 1:
-            names.update([word.lower()] if names_by_letter(text, Span(m.start(), m.end(), word)) else [])
-            continue
-        beside = _FIGURE_BEFORE.search(text, max(0, m.start() - 2), m.start()) or _FIGURE_AFTER.match(text, m.end())
-        if beside and not word[1:].islower() and find_unit([word]):
-            continue
-        opens = m.start() in starts and (word not in source or re.search(rf"\b{re.escape(word.lower())}\b", source))
-        if not opens:
-            names.update(content_words(word))
-    return names
 
 
 def subject_names(part: Sample, source: str) -> frozenset[str]:

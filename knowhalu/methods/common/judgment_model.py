@@ -89,7 +89,7 @@ def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[s
 
 
 def _most_support(reading: Reading, best: int) -> float:
-    """Return the most that a claim may be supported: little where two steps refute it and a window does not clearly support it."""
+    """Return the most that a claim may be supported: little where two steps refute it and no window is sure."""
     by, scores = reading.bridged, (reading.windows[best], reading.plain[best])
     unsure = any(s.supported < MIN_SETTLED for s in scores)
     return 1 - by.refuted if by is not None and by.refutes and unsure else 1.0

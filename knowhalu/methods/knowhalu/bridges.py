@@ -30,8 +30,9 @@ _LIES_IN = (
 """How a sentence locates a place in another one."""
 _TERM = rf"(?:{_NAME}|[a-z][\w-]+)"
 _ALIAS = re.compile(
-    rf"\b(?P<brand>{_NAME}) (?:is|was) (?:an?|the) (?:[\w-]+ )?(?:brand|trade name|brand name|form|type) (?:of|for) (?P<of>{_TERM})"
-    rf"|\b(?P<one>{_TERM}),? (?:(?:is|was|are) )?(?:also|formerly|better|commonly) (?:called|known as) (?:the )?(?P<other>{_TERM})"
+    rf"\b(?P<brand>{_NAME}) (?:is|was) (?:an?|the) (?:[\w-]+ )?(?:brand|trade name|brand name|abbreviation) (?:of|for)"
+    rf" (?P<of>{_TERM})|\b(?P<one>{_TERM}),? (?:(?:is|was|are) )?(?:also|formerly|better|commonly) (?:called|known as)"
+    rf" (?:the )?(?P<other>{_TERM})"
 )
 """How a sentence says that what is true of one name is true of another: of a brand what is true of its kind."""
 _PLACE = re.compile(rf"\b(?:in|from|near) (?P<place>{_NAME})")

@@ -117,7 +117,7 @@ class KnowHaluEncoder:
         elif label is Label.CORRECT:
             ground = supporting_ground(texts, read, reading, window, found)
         else:
-            ground = None if off_target or off_topic else opposing_ground(texts, read, found, p)
+            ground = None if off_target or off_topic else opposing_ground(texts, read, found, p, reading.bridged)
         steps = rest_on(steps, read, ground)
         if off_target:
             rationale = off_target_reason(part, steps, read)
