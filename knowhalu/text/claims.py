@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from knowhalu.text.blocks import Unit, UnitKind, read_units
-from knowhalu.text.clauses import independent_clauses
+from knowhalu.text.clauses import find_subject, independent_clauses
 from knowhalu.text.code import is_bare_syntax
 from knowhalu.text.courtesies import ASSENT, is_courtesy
 from knowhalu.text.questions import declines_to_answer
@@ -90,6 +90,14 @@ _SPEAKS_OF_ITSELF = re.compile(
 """A refusal speaks of the speaker, of the sources or of what is asked; "she was not given a medal" speaks of the world."""
 
 
+_SILENT = re.compile(
+    rf"\W*(?:(?:unfortunately|sorry),? )?{_SOURCE} (?:does|do|did)(?: not|n['’]t) (?:explicitly |directly |clearly )?"  # noqa: RUF001
+    r"(?:say|state|mention|specify|give|provide|tell|include|contain|describe|list|cover)\b[^.:;]*",
+    re.IGNORECASE,
+)
+_BUT = re.compile(r"(?:,? (?:but|however|though|although)|;(?: (?:but|however))?)\b,? ", re.IGNORECASE)
+
+
 class NoClaim(StrEnum):
     """Why a unit claims nothing about the world."""
 
@@ -124,6 +132,10 @@ def find_claims(text: str) -> list[Claim]:
     before, units = "", read_units(text)
     for unit, after in zip_longest(units, units[1:]):
         skipped = _lead_length(unit.text)
+        if unit.kind is UnitKind.SENTENCE and (half := _refusing_half(unit.text)):
+            silent, offsets = unit.text[: half.start()], unit.offsets[: half.start()]
+            claims.append(Claim(offsets[0], offsets[-1] + 1, silent, offsets, unit.kind, no_claim=NoClaim.REFUSAL))
+            before, skipped = silent, half.end()
         stripped, offsets = unit.text[skipped:], unit.offsets[skipped:]
         if reason := _no_claim(unit, stripped) or _introduces(unit, after):
             start = offsets[0] if offsets else unit.start
@@ -137,6 +149,16 @@ def find_claims(text: str) -> list[Claim]:
             claims.append(claim)
             before = claim.text if last < len(stripped) or claim.text != stripped else unit.text
     return claims
+
+
+def _refusing_half(text: str) -> re.Match[str] | None:
+    """Return where a sentence goes on with a claim after it has said that the sources or the speaker do not tell something."""
+    goes_on = _BUT.search(text)
+    if goes_on is None:
+        return None
+    half = text[: goes_on.start()]
+    refuses = _SPEAKS_OF_ITSELF.search(half) and declines_to_answer(half, in_other_words=True)
+    return goes_on if _SILENT.fullmatch(half) or refuses else None
 
 
 def _claim(unit: Unit, text: str, offsets: tuple[int, ...], before: str) -> Claim:
@@ -232,6 +254,26 @@ def _context(unit: Unit, text: str, before: str) -> str:
     """Return what a claim needs to be understood: what introduces its list, its heading, or the sentence before a pronoun."""
     if unit.lead or unit.kind in (UnitKind.LIST_ITEM, UnitKind.TABLE_ROW):
         return " ".join(part for part in (unit.heading, unit.lead) if part and not _is_generic(part))
-    if before and (_PRONOUN.search(text.split(",")[0]) or _names_again(text, before)):
-        return before
-    return ""
+    return before if before and (_refers_back(text) or _names_again(text, before)) else ""
+
+
+_ADVERB = re.compile(
+    r"(?:later|then|afterwards|next|also|again|today|now|finally|meanwhile|instead|often|usually|in addition|after that"
+    r"|since then|in return|at first),? (?=\w)",
+    re.IGNORECASE,
+)
+_INNER = re.compile(
+    r"\b(?:its|their)\b|\b(?:when|if|because|although|though|before|after|while|until|unless|where|once) (?:it|they)\b",
+    re.IGNORECASE,
+)
+"""A pronoun that stands for the subject of its own sentence, where it comes behind it."""
+
+
+def _refers_back(text: str) -> bool:
+    """Tell whether the beginning of a sentence has a pronoun that stands for something in the sentence before."""
+    opening = _ADVERB.match(text)
+    start = text[opening.end() if opening else 0 :].split(",")[0]
+    subject = find_subject(start)
+    if subject and not _PRONOUN.search(subject):
+        start = _INNER.sub(" ", start)
+    return _PRONOUN.search(start) is not None

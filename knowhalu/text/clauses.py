@@ -48,6 +48,12 @@ _CONJUNCTION = re.compile(
 )
 _INDEPENDENT = re.compile(r"(?:;|,) (?:and |but |while |whereas )|; ")
 _SUBJECT = re.compile(r"(?:(?:the|this|these|those|its|his|her|their|a|an) (?:[\w'’-]+ ){0,4}?[\w'’-]+)", re.IGNORECASE)  # noqa: RUF001
+_THIRD_PERSON = re.compile(
+    rf"\s*(?P<subject>(?:(?:[Tt]he|[Aa]n?|[Ii]ts|[Hh]is|[Hh]er|[Tt]heir) )?(?:{NAME_PATTERN.pattern}|(?<= )[a-z-]+(?<!s)))"
+    rf" (?P<verb>[a-z]+(?<![siu])s) (?=(?:\d|{'|'.join(sorted(DETERMINERS | PREPOSITIONS))})\b)"
+)
+"""A verb that is not listed: a word in -s behind one name or "the" and one noun, before what can be its object."""
+_NO_VERBS = frozenset("has does was perhaps always sometimes towards across besides afterwards years".split())
 _PAST = frozenset(
     """
     died lived moved worked studied served returned remained graduated married retired played joined started became began wrote
@@ -197,7 +203,14 @@ def _add_subject(first: _ParsedClause, right: str, word: str) -> str | None:
 
 
 def _parse_clause(text: str) -> _ParsedClause | None:
-    """Find subject and verb group of a clause; None where no verb is known, or the subject is uncertain."""
+    """Find subject and verb group of a clause; None where no verb is sure, or the subject is uncertain."""
+    if (known := _parse_by_known_verb(text)) is not None:
+        return known
+    m = _THIRD_PERSON.match(text)
+    return _ParsedClause(m["subject"], (m["verb"],), goes_on=True) if m and m["verb"] not in _NO_VERBS else None
+
+
+def _parse_by_known_verb(text: str) -> _ParsedClause | None:
     tokens = text.split()
     bare = [t.strip(",.;:()").lower() for t in tokens]
     at = next((i for i, w in enumerate(bare) if i and _is_verb(w) and _may_be_verb(bare, i)), None)

@@ -10,6 +10,13 @@ from typing import NamedTuple
 from knowhalu.text.clauses import find_subject
 from knowhalu.text.entities import find_names
 
+REFERS_BACK = re.compile(
+    r"\W*(?:he|she|it|they|his|her|its|their|this|that|these|those|such|there|both"
+    r"|the (?:former|latter|two|same|company|film|book|song|album|team|building|ship|show|series|group"
+    r"|man|woman|couple|event|project|law|species))\b",
+    re.IGNORECASE,
+)
+"""The opening of a sentence that is understood only with the one before."""
 _OPENING = re.compile(
     r"(?P<person>he|she)\b|(?P<thing>it)\b(?! (?:(?:is|was|will be|has been)"
     r" (?:said|known|believed|thought|true|clear|likely|possible|not)|rain|snow|seems|appears|takes|took)\w*)"
@@ -18,6 +25,12 @@ _OPENING = re.compile(
 )
 _PAIR = re.compile(r"(?P<former>[A-Z][\w’'.-]*(?: [A-Z][\w’'.-]*)*) and (?P<latter>[A-Z][\w’'.-]*(?: [A-Z][\w’'.-]*)*)")  # noqa: RUF001
 _NO_PERSON = frozenset("place organisation nationality".split())
+_SOURCE = re.compile(
+    r"(?:the|this|these|your) (?:\w+ )?(?:texts?|documents?|contexts?|sources?|passages?|articles?|excerpts?|materials?"
+    r"|information)",
+    re.IGNORECASE,
+)
+"""Where a claim comes from; what follows is about the world."""
 _MODIFIES = re.compile(r"\b(?:of|in|at|from|near|the|to|for|on|a|an) $", re.IGNORECASE)
 
 
@@ -61,6 +74,6 @@ def _person(before: str) -> str | None:
 def _thing(before: str) -> str | None:
     """Return the subject of a sentence if it is a thing."""
     subject = find_subject(before)
-    if subject is None or subject == _person(before):
+    if subject is None or subject == _person(before) or _SOURCE.fullmatch(subject):
         return None
     return subject

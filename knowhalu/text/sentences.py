@@ -275,7 +275,24 @@ STOPWORDS = frozenset(
 
 def content_words(text: str) -> list[str]:
     """Return the content words, lower-cased and lightly stemmed, in order."""
-    return [stem(w.text.lower()) for w in words(text) if w.text.lower() not in STOPWORDS and w.text[0].isalnum()]
+    return [
+        stem(low)
+        for w in words(text)
+        if w.text[0].isalnum() and ((low := w.text.lower()) not in STOPWORDS or (len(low) == 1 and names_by_letter(text, w)))
+    ]
+
+
+_BEFORE_LETTER = re.compile(r"[^\W\d_]{2} $")
+_AFTER_LETTER = re.compile(r"(?!['’]|[ -][A-Z])(?:\. (?P<next>[A-Z]\w*))?")  # noqa: RUF001
+
+
+def names_by_letter(text: str, word: Span) -> bool:
+    """Tell whether a single capital behind a word belongs to a name, as in "Vitamin D" or "Plan B"; an initial does not."""
+    if len(word.text) != 1 or not word.text.isupper() or word.text == "I":
+        return False
+    after = _AFTER_LETTER.match(text, word.end)
+    starts = after is not None and (after["next"] is None or after["next"].lower() in STOPWORDS | SENTENCE_STARTERS)
+    return starts and _BEFORE_LETTER.search(text, max(0, word.start - 3), word.start) is not None
 
 
 @lru_cache(maxsize=65536)

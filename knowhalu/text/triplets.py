@@ -6,6 +6,7 @@ A pronoun as subject is replaced by the subject before it or by the title of the
 import re
 from typing import NamedTuple
 
+from knowhalu.text.sentences import content_words
 from knowhalu.text.wordlists import DETERMINERS, HELPERS, PREPOSITIONS, PRONOUNS, VERBS
 from knowhalu.types import Triplet
 
@@ -84,6 +85,14 @@ def _split_date(fact: _Fact) -> list[_Fact]:
         return [fact]
     preposition, _, when = cut.group(1).partition(" ")
     return [fact._replace(object=fact.object[: cut.start()]), _Fact(fact.subject, f"{' '.join(verb)} {preposition}", when)]
+
+
+def as_triplets(sentence: str, title: str = "") -> str:
+    """Write a sentence as triplets; as it is, after its title, where they lack one of its content words."""
+    written = triplets_to_text(extract_triplets(sentence, title))
+    if set(content_words(sentence)) <= set(content_words(written)):
+        return written
+    return f"{title}: {sentence}" if title and title.lower() not in sentence.lower() else sentence
 
 
 def triplets_to_text(facts: list[Triplet]) -> str:

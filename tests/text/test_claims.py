@@ -75,6 +75,41 @@ def test_a_pronoun_brings_the_sentence_before_as_context():
     assert (first.context, second.context) == ("", "Tom Arden and Ruth Lane built the mill.")
 
 
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ("Copper turns to dust when it is left outside.", False),
+        ("The council sold its land.", False),
+        ("The council closed it in 1990.", True),
+        ("Copper is cheap because these mines are near.", True),
+        ("Later, workers sold them again.", True),
+        ("Later, workers sold apples.", False),
+    ],
+)
+def test_a_pronoun_for_the_subject_of_its_own_sentence_needs_no_context(text, needs):
+    before = "Rain fell for two days."
+    assert find_claims(f"{before} {text}")[1].context == (before if needs else "")
+
+
+@pytest.mark.parametrize(
+    "half",
+    ["The documents don't state the fare", "Unfortunately, the text does not mention the fare", "I do not know the fare"],
+)
+@pytest.mark.parametrize("goes_on", [", but ", "; however, "])
+def test_half_a_refusal_claims_nothing_and_the_other_half_is_a_claim(half, goes_on):
+    text = f"{half}{goes_on}the ferry runs daily."
+    refusal, claim = find_claims(text)
+    assert (refusal.text, refusal.no_claim, claim.text, claim.no_claim) == (half, NoClaim.REFUSAL, "the ferry runs daily.", None)
+    assert text[refusal.start : refusal.end] == half and text[claim.start : claim.end] == claim.text
+
+
+@pytest.mark.parametrize(
+    "text", ["The law does not mention bees, but it protects wasps.", "Bees are small, but ants are smaller."]
+)
+def test_a_contrast_of_facts_is_no_half_refusal(text):
+    assert all(c.no_claim is None for c in find_claims(text))
+
+
 def test_a_list_item_brings_what_introduces_it():
     claims = find_claims("## Harbour ferry\nThe ferry runs:\n- on Mondays\n- on Fridays")
     assert [c.context for c in claims if c.no_claim is None] == ["Harbour ferry The ferry runs:"] * 2
@@ -87,6 +122,12 @@ def test_a_list_item_brings_what_introduces_it():
             "The clinic is led by Ada Lane, and the choir has 43 singers.",
             ["The clinic is led by Ada Lane", "the choir has 43 singers."],
         ),
+        (
+            "The Tarn winds through six towns, and the Ister skirts the hills.",
+            ["The Tarn winds through six towns", "the Ister skirts the hills."],
+        ),
+        ("The Tarn winds through Ulm, Linz, and the fields of Ostermoor.", None),
+        ("The Tarn, which winds through Ulm, and the Ister dry up.", None),
         ("The mill closed in 1911; the owner moved away.", ["The mill closed in 1911", "the owner moved away."]),
         ("She sold bread, milk and cheese, and went home.", None),
         ("Tom Arden said that the mill closed, and the town grew.", None),

@@ -21,6 +21,8 @@ from knowhalu.text.references import resolve_opening
         ("It is known that mills burn.", "The mill was built in 1921.", None),
         ("It rained.", "The mill was built in 1921.", None),
         ("It was large.", "Tom Arden went home.", None),
+        ("It costs 12 euros.", "The text has no price.", None),
+        ("It has 43 rooms.", "The source of the river was closed.", "The source of the river"),
         ("The former is a judge.", "Three people live together.", None),
         ("The mill burnt.", "Tom Arden went home.", None),
     ],

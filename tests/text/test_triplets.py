@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.triplets import extract_triplets, triplets_to_text
+from knowhalu.text.triplets import as_triplets, extract_triplets, triplets_to_text
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,15 @@ def test_every_text_gives_at_least_one_triplet_of_its_own_words(text):
         for word in triplets_to_text([t]).replace("(", " ").replace(")", " ").split():
             bare = word.strip(" ,.!?;()\"'“”")
             assert not bare or any(bare in a or a in bare for a in allowed if a), (word, text)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "written"),
+    [
+        ("Ada wrote it in 1843.", "Ada wrote it. Ada wrote in 1843."),
+        ("Ada left Ulm in that year and moved to Bern.", "Diet: Ada left Ulm in that year and moved to Bern."),
+        ("Salt: 5 | Sugar: 7", "Diet states Salt: 5 | Sugar: 7."),
+    ],
+)
+def test_a_sentence_is_written_as_triplets_only_where_they_keep_its_words(sentence, written):
+    assert as_triplets(sentence, "Diet") == written

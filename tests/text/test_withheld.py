@@ -14,6 +14,7 @@ NOT_GIVEN = "The text does not say."
         ("Who leads the Ostermoor clinic?", "The Ostermoor clinic is led by Greta Sommer."),
         ("How many singers does the Hexby choir have?", "The Hexby choir has 83 singers."),
         ("Where was Tom Arden born?", "Tom Arden was born in Lyon."),
+        ("How long may a Norvian stay without papers?", "Visitors from Norvia may stay for 30 days without papers."),
     ],
 )
 @pytest.mark.parametrize("refusal", [NOT_GIVEN, "That is not mentioned.", "I cannot answer that from the provided context."])
@@ -29,6 +30,7 @@ def test_a_refusal_is_false_where_a_sentence_answers_the_question(question, sent
         ("When did the Sandrigg bridge open?", NOT_GIVEN, "The Penmor bridge opened in 1980."),
         ("Who leads the Ostermoor clinic?", NOT_GIVEN, "The Ostermoor clinic has 80 beds."),
         ("How many beds does the clinic have?", NOT_GIVEN, "The clinic has beds since 1980."),
+        ("How much does the Penmor 6 weigh?", NOT_GIVEN, "The Penmor 6 has 12 lamps."),
         ("Why did the Sandrigg bridge open?", NOT_GIVEN, "The Sandrigg bridge opened in 1980."),
         ("Did the Sandrigg bridge open?", NOT_GIVEN, "The Sandrigg bridge opened in 1980."),
     ],

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from knowhalu.methods.common.sources import SourceSentence, is_from_document, source_sentences
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.blocks import read_units
-from knowhalu.text.overlap import coverage
+from knowhalu.text.overlap import coverage, name_words
 from knowhalu.text.sentences import content_words, sentences, split_long_sentences, word_count
-from knowhalu.text.triplets import extract_triplets, triplets_to_text
+from knowhalu.text.triplets import as_triplets, extract_triplets
 from knowhalu.text.values import align_values
 from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Quote, Sample, Step, Triplet
 
@@ -46,24 +46,6 @@ def reading_of(part: Sample) -> str | None:
 def wanted_words(part: Sample) -> frozenset[str]:
     """Return the content words of a claim and of its question or context."""
     return frozenset(content_words(f"{reading_of(part) or ''} {part.response}"))
-
-
-_CAPITALISED = re.compile(r"(?<![\w’'-])[^\W\d_a-z][\w’'-]+")  # noqa: RUF001
-
-
-def name_words(text: str, source: str) -> set[str]:
-    """Return the names in a text, as content words.
-
-    The first word of a sentence is one where the source, too, has it with a capital only.
-    """
-    names: set[str] = set()
-    starts = {s.start for s in sentences(text)}
-    for m in _CAPITALISED.finditer(text):
-        word = m.group()
-        opens = m.start() in starts and (word not in source or re.search(rf"\b{re.escape(word.lower())}\b", source))
-        if not opens:
-            names.update(content_words(word))
-    return names
 
 
 def subject_names(part: Sample, source: str) -> frozenset[str]:
@@ -255,7 +237,7 @@ def in_form(text: str, form: KnowledgeForm, title: str = "") -> str:
     """Return a window in a form of knowledge: as it is, or as triplets."""
     if form is KnowledgeForm.UNSTRUCTURED:
         return text
-    return triplets_to_text([t for s in sentences(text) for t in extract_triplets(s.text, title)])
+    return " ".join(as_triplets(s.text, title) for s in sentences(text))
 
 
 class ReadSentence(NamedTuple):

@@ -38,16 +38,25 @@ class SentenceScores(NamedTuple):
 
 
 class SupportBySteps(NamedTuple):
-    """Two sentences that support a claim together, the entity that connects them, and P(supported) of the weaker step."""
+    """Two sentences that support a claim together, the entity that connects them, and P(supported) of the weaker step.
+
+    `refuted` is the probability that the first step holds and the second one is contradicted.
+    """
 
     name: str
     sentences: tuple[str, str]
     supported: float
+    refuted: float = 0.0
 
     @property
     def settles(self) -> bool:
         """Tell whether both steps are sure, so that the claim is supported where no single source supports it."""
         return self.supported >= MIN_SETTLED
+
+    @property
+    def refutes(self) -> bool:
+        """Tell whether the first step surely holds, and the second surely does not."""
+        return not self.settles and self.refuted >= MIN_REFUTED
 
 
 class Reading(NamedTuple):
@@ -74,11 +83,24 @@ def denied(scores: Probabilities) -> Probabilities:
     return Probabilities(scores.contradicted, scores.supported, scores.neutral)
 
 
-def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[str]) -> int:
+def speaking_window(reading: Reading, windows: Sequence[str], names: frozenset[str], question: str = "") -> int:
     """Return the number of the window that supports most, of those that have most of the names that a claim is about."""
-    shares = [len(names & set(text_facts(w).content)) for w in windows]
-    speaking = [i for i, share in enumerate(shares) if share == max(shares)]
-    return max(speaking, key=lambda i: reading.windows[i].supported)
+    return max(_most_named(windows, names, question), key=lambda i: reading.windows[i].supported)
+
+
+def _most_support(reading: Reading, best: int) -> float:
+    """Return the most that a claim may be supported: little where two steps refute it and no window is sure."""
+    by, scores = reading.bridged, (reading.windows[best], reading.plain[best])
+    unsure = any(s.supported < MIN_SETTLED for s in scores)
+    return 1 - by.refuted if by is not None and by.refutes and unsure else 1.0
+
+
+def _most_named(texts: Sequence[str], names: frozenset[str], question: str) -> list[int]:
+    """Return the numbers of the texts with most names: those of the question count first, as the answer may be of another."""
+    asked = names & set(content_words(question))
+    found = [names & set(text_facts(text).content) for text in texts]
+    shares = [(len(asked & shared), len(shared)) for shared in found]
+    return [i for i, share in enumerate(shares) if share == max(shares)]
 
 
 SUPPORTING = "window_supported plain_supported sentence_supported joined_supported values_equal".split()
@@ -95,6 +117,8 @@ MIN_SETTLED = 0.5
 """P(supported) of both steps from which a claim counts as supported by two sources."""
 SETTLED = 0.95
 """P(supported) of a claim that a rule or a calculation confirms."""
+MIN_REFUTED = 0.8
+"""P of a sure first step and a contradicted second one from which they count against a claim."""
 MIN_RELEVANT_SHARE = 0.5
 """The share of a claim's words that a sentence must have for its contradiction to count."""
 
@@ -105,25 +129,26 @@ def judgment_features(
     """Return the features of a claim on `names`, and the findings behind them; `windows` are the texts that were read."""
     views = [s.text for s in reading.sentences]
     source = " ".join((*windows, *views))
-    claim, best = part.response, speaking_window(reading, windows, names)
+    claim, best = part.response, speaking_window(reading, windows, names, part.question or "")
     window = reading.windows[best]
     wanted, given, here = text_facts(claim), text_facts(source), text_facts(windows[best])
     relevant = [s.scores.contradicted for s in reading.sentences if s.relevance >= MIN_RELEVANT_SHARE]
     settled = reading.bridged.supported if reading.bridged and reading.bridged.settles else 0.0
     here = given if settled else here
     joined = reading.joined or window
+    most = _most_support(reading, best)
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
     near = [*views, *(s.text for s in sentences(windows[best]))]
     found = find_findings(claim, near, source, part.question or "")
     agreements = found.agreements
     return {
-        "window_supported": logit(max(window.supported, settled)),
+        "window_supported": logit(min(most, max(window.supported, settled))),
         "window_contradicted": logit(window.contradicted),
-        "plain_supported": logit(max(reading.plain[best].supported, settled)),
-        "sentence_supported": logit(max(settled, *_speaking(reading.sentences, names))),
+        "plain_supported": logit(min(most, max(reading.plain[best].supported, settled))),
+        "sentence_supported": logit(min(most, max(settled, *_speaking(reading.sentences, names, part.question or "")))),
         "sentence_contradicted": logit(max(relevant, default=0.0)),
-        "joined_supported": logit(max(joined.supported, window.supported, settled)),
+        "joined_supported": logit(min(most, max(joined.supported, window.supported, settled))),
         "coverage": coverage(claim, source),
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
@@ -133,10 +158,9 @@ def judgment_features(
     }, found
 
 
-def _speaking(sentences: Sequence[SentenceScores], names: frozenset[str]) -> list[float]:
+def _speaking(sentences: Sequence[SentenceScores], names: frozenset[str], question: str) -> list[float]:
     """Return P(supported) by the sentences with most of the names of a claim: what others say may hold for another thing."""
-    shares = [len(names & set(text_facts(s.text).content)) for s in sentences]
-    return [s.scores.supported for s, share in zip(sentences, shares, strict=True) if share == max(shares)]
+    return [sentences[i].scores.supported for i in _most_named([s.text for s in sentences], names, question)]
 
 
 def denied_features(features: Mapping[str, float], source: str) -> dict[str, float]:

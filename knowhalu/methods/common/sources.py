@@ -1,14 +1,14 @@
 """The sources of a check: those given with a sample, or passages retrieved where it has none, or too many words."""
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from knowhalu.requests import Conversation, Search, ask
 from knowhalu.text.blocks import Unit, UnitKind, read_units
+from knowhalu.text.references import REFERS_BACK
 from knowhalu.text.sentences import word_count
-from knowhalu.text.triplets import extract_triplets, triplets_to_text
+from knowhalu.text.triplets import as_triplets
 from knowhalu.types import Document, KnowledgeForm, Passage, Sample
 
 MAX_CHUNK_WORDS = 40
@@ -74,19 +74,11 @@ class SourceSentence(NamedTuple):
     cited: str
 
     def shaped(self, form: KnowledgeForm) -> str:
-        """Return the sentence in a form of knowledge: with its title, or as triplets."""
+        """Return the sentence in a form of knowledge: with its title, or as triplets where they have all its words."""
         title = self.passage.title
         if form is KnowledgeForm.STRUCTURED:
-            return triplets_to_text(extract_triplets(self.view, title))
+            return as_triplets(self.view, title)
         return f"{title}: {self.view}" if title and title.lower() not in self.view.lower() else self.view
-
-
-_REFERS_BACK = re.compile(
-    r"\W*(?:he|she|it|they|his|her|its|their|this|that|these|those|such|there|both"
-    r"|the (?:former|latter|two|same|company|film|book|song|album|team|building|ship|show|series|group"
-    r"|man|woman|couple|event|project|law|species))\b",
-    re.IGNORECASE,
-)
 
 
 class PlacedSentence(NamedTuple):
@@ -111,7 +103,7 @@ def read_sentences(text: str) -> tuple[PlacedSentence, ...]:
     for unit in read_units(text):
         if not any(c.isalnum() for c in unit.text):
             continue
-        needed = before if before is not None and _REFERS_BACK.match(unit.text) else None
+        needed = before if before is not None and REFERS_BACK.match(unit.text) else None
         view = f"{needed.text} {unit.text}" if needed else unit.text
         above = " ".join(part for part in (unit.heading, unit.lead) if part and part.lower() not in view.lower())
         since = needed.start if needed else unit.start

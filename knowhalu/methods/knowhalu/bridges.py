@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from knowhalu.methods.common.evidence import ReadSentence, wanted_words
-from knowhalu.methods.common.judgment_model import SupportBySteps
+from knowhalu.methods.common.judgment_model import MIN_SETTLED, SupportBySteps
 from knowhalu.requests import EntailmentPair, Probabilities
 from knowhalu.text.entities import find_names
 from knowhalu.text.sentences import content_words, word_count
@@ -28,6 +28,13 @@ _LIES_IN = (
     r"|\b{0}, {1}\b"
 )
 """How a sentence locates a place in another one."""
+_TERM = rf"(?:{_NAME}|[a-z][\w-]+)"
+_ALIAS = re.compile(
+    rf"\b(?P<brand>{_NAME}) (?:is|was) (?:an?|the) (?:[\w-]+ )?(?:brand|trade name|brand name|abbreviation) (?:of|for)"
+    rf" (?P<of>{_TERM})|\b(?P<one>{_TERM}),? (?:(?:is|was|are) )?(?:also|formerly|better|commonly) (?:called|known as)"
+    rf" (?:the )?(?P<other>{_TERM})"
+)
+"""How a sentence says that what is true of one name is true of another: of a brand what is true of its kind."""
 _PLACE = re.compile(rf"\b(?:in|from|near) (?P<place>{_NAME})")
 
 
@@ -41,16 +48,21 @@ class Bridge(NamedTuple):
 
 def find_bridges(part: Sample, read: Sequence[ReadSentence]) -> list[Bridge]:
     """Return the pairs of steps in which sentences of different places may settle a claim or an answer."""
-    found = dict.fromkeys((*_by_description(part, read), *_by_place(part, read)))
+    found = dict.fromkeys((*_by_alias(part, read), *_by_description(part, read), *_by_place(part, read)))
     return list(found)[:MAX_BRIDGES]
 
 
 def best_bridge(bridges: Sequence[Bridge], scores: Iterable[Probabilities]) -> SupportBySteps | None:
-    """Return the pair of steps that supports a claim most, by the scores of all steps in turn; None without any."""
-    support = [p.supported for p in scores]
+    """Return the pair of steps that supports a claim most, by the scores of all steps in turn; None without any.
+
+    It refutes the claim where all pairs whose first step holds do.
+    """
+    said = list(scores)
+    steps = list(zip(said[::2], said[1::2], strict=True))
+    refuted = min((min(one.supported, other.contradicted) for one, other in steps if one.supported >= MIN_SETTLED), default=0.0)
     read = [
-        SupportBySteps(b.name, (b.first.premise, b.second.premise), min(one, other))
-        for b, one, other in zip(bridges, support[::2], support[1::2], strict=True)
+        SupportBySteps(b.name, (b.first.premise, b.second.premise), min(one.supported, other.supported), refuted)
+        for b, (one, other) in zip(bridges, steps, strict=True)
     ]
     return max(read, key=lambda s: s.supported, default=None)
 
@@ -68,6 +80,22 @@ def _by_description(part: Sample, read: Sequence[ReadSentence]) -> Iterator[Brid
             if other is not None:
                 first = EntailmentPair(one.view, f"{name} is {described}.")
                 yield Bridge(name, first, EntailmentPair(other.view, claim, question))
+
+
+def _by_alias(part: Sample, read: Sequence[ReadSentence]) -> Iterator[Bridge]:
+    """Put the name under which other sentences speak of a thing in place of the one in the claim."""
+    question = part.question or ""
+    for one in read:
+        for m in _ALIAS.finditer(one.view):
+            names = (m["brand"], m["of"]) if m["brand"] else (m["one"], m["other"])
+            for known, name in (names,) if m["brand"] else (names, names[::-1]):
+                here = re.compile(rf"\b{re.escape(known)}\b", re.IGNORECASE)
+                if not here.search(f"{question} {part.response}") or re.search(rf"\b{re.escape(name)}\b", part.response):
+                    continue
+                claim, asked = here.sub(name, part.response), here.sub(name, question) or None
+                other = _nearest(name, f"{asked or ''} {claim}", one, read)
+                if other is not None:
+                    yield Bridge(name, EntailmentPair(one.view, f"{m.group()}."), EntailmentPair(other.view, claim, asked))
 
 
 def _by_place(part: Sample, read: Sequence[ReadSentence]) -> Iterator[Bridge]:

@@ -106,7 +106,7 @@ class KnowHaluEncoder:
         label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
         if label is Label.CORRECT and affirmed:
             steps = yield from read_nearest_again(stated, steps, form)
-        best = speaking_window(reading, evidence.windows, names)
+        best = speaking_window(reading, evidence.windows, names, stated.question or "")
         window, plain = reading.windows[best], reading.plain[best]
         off_target = label is Label.INCORRECT and bool(part.question) and misses_question(window, plain, features)
         off_topic = label is not Label.CORRECT and is_off_topic(features)
@@ -117,7 +117,7 @@ class KnowHaluEncoder:
         elif label is Label.CORRECT:
             ground = supporting_ground(texts, read, reading, window, found)
         else:
-            ground = None if off_target or off_topic else opposing_ground(texts, read, found, p)
+            ground = None if off_target or off_topic else opposing_ground(texts, read, found, p, reading.bridged)
         steps = rest_on(steps, read, ground)
         if off_target:
             rationale = off_target_reason(part, steps, read)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from knowhalu.methods.common.attribution import MIN_ADDED_COVERAGE, MIN_DECISIVE_PROBABILITY, MIN_RELEVANCE, cut_passage
-from knowhalu.methods.common.evidence import ReadSentence, name_words, wanted_words
-from knowhalu.methods.common.judgment_model import SETTLED, Reading
+from knowhalu.methods.common.evidence import ReadSentence, wanted_words
+from knowhalu.methods.common.judgment_model import SETTLED, Reading, SupportBySteps
 from knowhalu.methods.common.sources import SourceSentence, given_passages, source_sentences
 from knowhalu.requests import Probabilities
 from knowhalu.text.findings import Findings, sentences_of
-from knowhalu.text.overlap import coverage, found_share, text_facts
+from knowhalu.text.overlap import coverage, found_share, name_words, text_facts
 from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.wordlists import MONTHS, NATIONALITIES, WEEKDAYS
 from knowhalu.types import KnowledgeForm, Passage, Quote, Sample, Step
@@ -206,8 +206,12 @@ def rule_ground(texts: Texts, sentence: str, supported: float) -> Ground | None:
     return Ground(tuple(places), Probabilities(supported, 1 - supported, 0.0), "compared") if places else None
 
 
-def opposing_ground(texts: Texts, read: Sequence[ReadQuote], found: Findings, supported: float) -> Ground | None:
-    """Return what a claim of P(supported) fails by: what rules found in sentences about it, or a sentence that contradicts it."""
+def opposing_ground(
+    texts: Texts, read: Sequence[ReadQuote], found: Findings, supported: float, by: SupportBySteps | None = None
+) -> Ground | None:
+    """Return what a claim of P(supported) fails by: two steps, what rules found, or a sentence that contradicts it."""
+    if by and by.refutes and (steps := texts.locate(by.sentences)):
+        return Ground(tuple(steps), Probabilities(supported, 1 - supported, 0.0), "in steps", by.name)
     places = texts.locate(found.opposed)
     aside = {_key(r.place) for r in read if not r.speaks}
     if any(_key(s) not in aside for s in places):

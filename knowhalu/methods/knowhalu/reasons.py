@@ -103,6 +103,8 @@ def _fault(
         nearest = [f"the nearest is {_nearest(part, read, steps)}"] if read and read[0].share > 0 else []
         return "; ".join((*(missing or [f"no sentence of the sources states the {what}"]), *nearest))
     first, cited = ground.places[0], _listed(_cited_each(part, ground.places, steps), "and")
+    if ground.how == "in steps":
+        return f"contradicted in two steps by way of {_name(ground.bridge)}: {cited}"
     if ground.how == "compared":
         at = _told(first, _topic(part)).find(found.conflict.source.text) if found.conflict else 0
         cited = cited if len(ground.places) > 1 else _cited(part, first, steps, max(at, 0))

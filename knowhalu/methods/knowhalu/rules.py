@@ -9,9 +9,9 @@ from knowhalu.methods.knowhalu.reasons import MAX_NAMED, quoted
 from knowhalu.text.blocks import UnitKind, read_tables, read_units
 from knowhalu.text.cells import MIN_SHARE, CellCheck, check_cells
 from knowhalu.text.code import code_names, confirms_code, confirms_settings, similar_name, simplify_code, unknown_names
-from knowhalu.text.overlap import coverage
+from knowhalu.text.overlap import coverage, find_repeated, text_facts
 from knowhalu.text.roles import find_converse, find_exchange
-from knowhalu.text.sentences import sentences
+from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.values import Agreement, topic_of_values
 from knowhalu.types import Label, Sample, Step
 
@@ -44,7 +44,7 @@ def apply_rules(
     They read the row of a table that it names, or else the sentences that the verifier read.
     """
     what = "answer" if stated.question else "claim"
-    found = _check_row(row, what) if row is not None else _check_sentences(stated.response, views, what)
+    found = _check_row(row, what) if row is not None else _check_sentences(stated, steps, views, what)
     if found is not None:
         return found if affirmed else found.denied()
     return _check_code(part, list(_source_texts(part, steps)), views)
@@ -75,7 +75,10 @@ def _check_row(row: CellCheck, what: str) -> RuleFinding | None:
     return RuleFinding(row.agreement, row.text, reason)
 
 
-def _check_sentences(claim: str, views: Sequence[str], what: str) -> RuleFinding | None:
+def _check_sentences(stated: Sample, steps: Sequence[Step], views: Sequence[str], what: str) -> RuleFinding | None:
+    claim = stated.response
+    if _names_what_is_asked(stated) and (repeated := find_repeated(claim, _quoted_sentences(steps, views))) is not None:
+        return RuleFinding(Agreement.EQUAL, repeated, f"the source says so word for word: {quoted(repeated)}")
     if (other := find_exchange(claim, views)) is not None:
         reason = f"the source has the roles of the {what} the other way round: {quoted(other)}"
         return RuleFinding(Agreement.DIFFERENT, other, reason)
@@ -84,6 +87,17 @@ def _check_sentences(claim: str, views: Sequence[str], what: str) -> RuleFinding
     if (same := find_converse(claim, views)) is not None:
         return RuleFinding(Agreement.EQUAL, same, f"the source says the same from the other side: {quoted(same)}")
     return None
+
+
+def _names_what_is_asked(stated: Sample) -> bool:
+    """Tell whether a statement can be checked without its question: it has the names and half the words of it, if any."""
+    question = stated.question or ""
+    return text_facts(question).names <= set(content_words(stated.response)) and coverage(question, stated.response) >= MIN_SHARE
+
+
+def _quoted_sentences(steps: Sequence[Step], views: Sequence[str]) -> Iterator[str]:
+    yield from (q.text for step in steps for q in step.knowledge.quotes)
+    yield from views
 
 
 def settle(features: Mapping[str, float], agreement: Agreement | None) -> dict[str, float]:

@@ -82,6 +82,9 @@ def test_a_claim_is_read_with_its_question_or_else_its_context(fields, expected)
         ("Penmor has a school.", "There is a school in Penmor.", {"penmor"}),
         ("Granite is hard.", "Granite, and above all grey granite, is hard.", set()),
         ("Bees make honey.", "Wasps do not.", set()),
+        ("The tablets hold vitamin K.", "", {"k"}),
+        ("The disk holds 40 GB and costs EUR 25.", "", set()),
+        ("James Watt had 3 sons.", "James Watt lived there.", {"jam", "watt"}),
     ],
 )
 def test_the_first_word_is_a_name_only_where_the_source_has_it_with_a_capital(claim, source, names):

@@ -18,6 +18,7 @@ from knowhalu.methods.common.judgment_model import (
     JudgmentModel,
     Reading,
     SentenceScores,
+    SupportBySteps,
     denied_features,
     judgment_features,
     logit,
@@ -50,6 +51,24 @@ def test_the_window_that_speaks_of_the_subject_counts_and_not_one_that_supports_
     assert found["window_supported"] == logit(NO.supported) and found["window_contradicted"] == logit(NO.contradicted)
     reading = Reading((YES, NO), (YES, NO), None, ())
     assert speaking_window(reading, windows, names) == 1 and speaking_window(reading, windows, NOBODY) == 0
+
+
+def test_the_names_of_the_question_count_before_those_of_the_answer():
+    names, windows = frozenset({"mara", "ada"}), ("Mara built the tower.", "Ada built the mill.")
+    reading = Reading((NO, YES), (NO, YES), None, ())
+    assert speaking_window(reading, windows, names, "What did Mara build?") == 0
+    said = [(windows[0], NO, 0.5), (windows[1], YES, 0.5)]
+    found = features("Ada built it.", *windows, question="Who helped Mara?", names=names, scores=(NO, YES), sentences=said)
+    assert found["window_supported"] == found["sentence_supported"] == logit(NO.supported)
+
+
+@pytest.mark.parametrize(("plain", "capped"), [(EVEN, True), (YES, False)])
+def test_two_steps_that_refute_limit_a_support_that_is_not_sure(plain, capped):
+    by = SupportBySteps("Mara", ("Mara built it.", "Mara was born in Ulm."), 0.04, 0.9)
+    reading = Reading((YES,), (plain,), None, (SentenceScores("It was built.", YES, 0.5),), by)
+    found, _ = judgment_features(Sample(response="In Bern.", question="Where was she born?"), ("Mara.",), reading, NOBODY)
+    names = ("window_supported", "sentence_supported", "joined_supported")
+    assert {found[n] for n in names} == {logit(1 - by.refuted if capped else YES.supported)}
 
 
 def test_scores_with_the_question_and_without_it_are_kept_apart():

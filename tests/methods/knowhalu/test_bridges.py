@@ -48,6 +48,29 @@ def test_nothing_is_bridged_without_two_sentences_on_one_entity(response, source
     assert steps_of(response, sources=sources) == []
 
 
+@pytest.mark.parametrize(
+    ("alias", "claim", "read"),
+    [
+        ("Zemol is a brand of ferrin.", "Zemol must be kept dry.", "Ferrin must be kept dry."),
+        ("Zemol, also known as ferrin, is old.", "Ferrin must be kept dry.", "Zemol must be kept dry."),
+    ],
+)
+def test_what_is_said_of_a_thing_under_another_name_is_read(alias, claim, read):
+    ((_, first, _, second, _, claimed),) = steps_of(claim, sources=(alias, read, "Rain fell."))
+    assert (first, second, claimed.lower()) == (alias, read, read.lower())
+
+
+def test_what_is_true_of_a_brand_alone_is_not_said_of_its_kind():
+    assert steps_of("Ferrin costs 12 euros.", sources=("Zemol is a brand of ferrin.", "Zemol costs 12 euros.")) == []
+
+
+def test_steps_refute_where_every_sure_first_one_has_a_second_that_does_not_hold():
+    read = [ReadSentence(str(i), str(i), text, OPEN, 0.5) for i, text in enumerate(SOURCES)]
+    bridges = find_bridges(Sample(response="The author of Blue Lamp was born in Sandvik."), read) * 2
+    found = [best_bridge(bridges, scores) for scores in ([SURE, NO, OPEN, OPEN], [SURE, NO, SURE, OPEN], [OPEN, NO, OPEN, NO])]
+    assert [by and by.refutes for by in found] == [True, False, False]
+
+
 def test_the_weaker_step_counts_and_the_best_pair():
     read = [ReadSentence(str(i), str(i), text, OPEN, 0.5) for i, text in enumerate(SOURCES)]
     bridges = find_bridges(Sample(response="The author of Blue Lamp was born in Sandvik."), read) * 2

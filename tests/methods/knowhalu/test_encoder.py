@@ -64,7 +64,7 @@ def drive(
 def test_a_reason_does_not_claim_support_that_the_verifier_does_not_see(tmp_path, read, said):
     passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"window_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
-    sample = Sample(id="1", response="The tower was built in 1889.", knowledge="The tower was built in 1889.")
+    sample = Sample(id="1", response="In 1889 the tower was built.", knowledge="The tower was built in 1889.")
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: read)
     assert verdict.label is Label.CORRECT and said in verdict.segments[0].base.rationale
 

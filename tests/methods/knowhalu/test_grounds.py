@@ -55,10 +55,18 @@ def test_both_steps_of_a_bridge_are_cited(reasoner):
     assert {e.quote for e in found.evidence} == set(parts) and all(e.relation == "supports" for e in found.evidence)
 
 
+def test_steps_that_refute_are_cited_and_named(reasoner):
+    parts = ("Blue Lamp was written by Ilse Brand.", "Ilse Brand was born in Sandvik.")
+    first = "Ilse Brand is the author of Blue Lamp."
+    found = checked(reasoner, "The author of Blue Lamp was born in Ulm.", parts, lambda p: YES if p.claim == first else NO)
+    assert {e.quote for e in found.evidence} == set(parts)
+    assert found.base.rationale.startswith("contradicted in two steps by way of Ilse Brand: “Blue Lamp")
+
+
 def test_nothing_is_cited_for_what_no_reading_supports(tmp_path):
     passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"window_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
-    found = checked(reasoner, "The tower was built in 1889.", "The tower was built in 1889.", lambda p: OPEN)
+    found = checked(reasoner, "In 1889 the tower was built.", "The tower was built in 1889.", lambda p: OPEN)
     assert found.label is Label.CORRECT and found.evidence == ()
 
 

@@ -41,11 +41,18 @@ def test_a_rule_refutes_what_the_verifier_supports(claim, source, told, tmp_path
         ("The Attic has 12 seats.", ROOMS, "supported by the row of the table “Attic"),
         ("Ada Quist was beaten by Vera Holt.", ROLES, "says the same from the other side"),
         ("```\npage = fetch(address, tries=5)\n```", DOCS, "the sources have “fetch”, “tries”: “fetch(url"),
+        ("Vera Holt beat Ada Quist in the final.", f"It rained. {ROLES}", "says so word for word: “Vera Holt beat"),
     ],
 )
 def test_a_rule_confirms_what_the_verifier_refutes(claim, source, told, tmp_path):
     verdict, _ = checked(claim, source, NO, tmp_path)
     assert verdict.label is Label.CORRECT and told in verdict.segments[0].base.rationale
+
+
+@pytest.mark.parametrize(("question", "label"), [("Who won the final?", "CORRECT"), ("Who won the Ostermoor cup?", "INCORRECT")])
+def test_a_repeated_sentence_answers_only_a_question_of_its_own_names(question, label, tmp_path):
+    verdict, _ = checked(ROLES, ROLES, NO, tmp_path, question)
+    assert verdict.label == label
 
 
 @pytest.mark.parametrize(("answer", "label"), [("No.", Label.CORRECT), ("Yes.", Label.INCORRECT)])
