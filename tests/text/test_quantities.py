@@ -13,6 +13,7 @@ from knowhalu.text.quantities import (
     missing_date_share,
     number_value,
 )
+from knowhalu.text.units import find_other_unit
 
 SOURCE = (
     "Councillors voted 14 to 9 on Tuesday to close the bridge from 3 May. The work costs £2.5 million, 45% of 1,200 people "
@@ -83,3 +84,11 @@ def test_another_number_of_the_same_thing_is_missing(claim, missing):
 @given(st.text(max_size=200))
 def test_a_text_misses_nothing_of_itself(text):
     assert missing_date_share(text, text) == mismatched_quantity_share(text, text) == 0
+
+
+@pytest.mark.parametrize(
+    ("claim", "differs"),
+    [("Give the depth in inches.", True), ("Give the depth in metres.", False), ("Give the rent in weeks.", False)],
+)
+def test_what_is_measured_in_another_unit_than_in_the_source_is_found(claim, differs):
+    assert (find_other_unit(claim, ["The depth is a number of metres.", "The rent is due in May."]) is not None) is differs

@@ -197,10 +197,13 @@ def _opening(quote: Quote, passage: Passage, wanted: AbstractSet[str]) -> int:
 
 
 def _says_the_same(segment: Span, quote: Quote, before: str, quotes: Iterable[Quote]) -> bool:
-    """Tell whether a quote adds no word of a segment to the sentence before it, which is quoted with about the same score."""
+    """Tell whether a quote adds no word of a segment to the sentence before it, which is quoted with about the same score.
+
+    One that the judgment rests on is never left out.
+    """
     added = set(content_words(segment.text)) & set(content_words(quote.text)) - set(content_words(before))
     said = (q for q in quotes if q.passage == quote.passage and q.end <= quote.start and q.text in before)
-    return not added and any(abs(q.supported - quote.supported) < MAX_SCORE_DIFFERENCE for q in said)
+    return not added and quote.relevance < 1 and any(abs(q.supported - quote.supported) < MAX_SCORE_DIFFERENCE for q in said)
 
 
 def has_conflicting_quotes(judgments: Iterable[Judgment]) -> bool:

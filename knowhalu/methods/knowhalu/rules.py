@@ -12,6 +12,7 @@ from knowhalu.text.code import code_names, confirms_code, confirms_settings, sim
 from knowhalu.text.overlap import coverage, find_repeated, text_facts
 from knowhalu.text.roles import find_converse, find_exchange
 from knowhalu.text.sentences import content_words, sentences
+from knowhalu.text.units import find_other_unit
 from knowhalu.text.values import Agreement, topic_of_values
 from knowhalu.types import Label, Sample, Step
 
@@ -82,6 +83,8 @@ def _check_sentences(stated: Sample, steps: Sequence[Step], views: Sequence[str]
     if (other := find_exchange(claim, views)) is not None:
         reason = f"the source has the roles of the {what} the other way round: {quoted(other)}"
         return RuleFinding(Agreement.DIFFERENT, other, reason)
+    if (measured := find_other_unit(claim, views)) is not None:
+        return RuleFinding(Agreement.DIFFERENT, measured, f"the source has another unit than the {what}: {quoted(measured)}")
     if confirms_settings(claim, views):
         return RuleFinding(Agreement.EQUAL, views[0], f"the sources give the same settings: {quoted(views[0])}")
     if (same := find_converse(claim, views)) is not None:

@@ -54,5 +54,7 @@ def test_a_quote_that_opens_with_a_pronoun_is_evidence_with_the_sentence_that_na
 def test_a_quote_that_adds_nothing_to_the_sentence_before_it_is_no_evidence_beside_it():
     claim = "The bridge opened in 1932."
     step = quote_step(claim, "It says “The bridge opened in 1932. It is 503 metres”.", PASSAGES, 0.9)
+    quotes = tuple(q.model_copy(update={"relevance": 0.9}) for q in step.knowledge.quotes)
+    step = step.model_copy(update={"knowledge": step.knowledge.model_copy(update={"quotes": quotes})})
     judgment = Judgment(label=Label.CORRECT, confidence=0.9, p_supported=0.9, rationale="", steps=(step,))
     assert [e.quote for e in evidence_for(Span(0, len(claim), claim), judgment)] == [claim]
