@@ -1,15 +1,19 @@
 """What the values of a claim and of sentences of its sources say about each other: equal, different, or calculated."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from knowhalu.text.arithmetic import Derivation, check_arithmetic
 from knowhalu.text.operations import blank_out, find_operands, find_operations, topic_words
+from knowhalu.text.overlap import coverage
 from knowhalu.text.sentences import content_words, sentences
+from knowhalu.text.units import find_unit
 from knowhalu.text.values import Agreement, Conflict, Value, ValueCheck, check_values, find_conflict
 
 MIN_TOPIC_SHARE = 0.75
 """The share of a claim's other words that the sentences of a calculation must have for it to confirm the whole claim."""
+MIN_UNIT_SHARE = 0.5
 
 
 class Findings(NamedTuple):
@@ -89,3 +93,23 @@ def _is_settled(claim: str, found: Findings, question: str) -> bool:
     topic = frozenset[str]().union(*(topic_words(claim, c) for c in calculated))
     known = set(content_words(" ".join((question, *(s for d in found.confirmed for s in d.sentences)))))
     return len(topic & known) >= MIN_TOPIC_SHARE * len(topic)
+
+
+_MEASURED_IN = re.compile(r"\b(?:in|number of|amount of) (?P<unit>[a-z]{4,}s)\b")
+
+
+def find_other_unit(claim: str, sentences: Iterable[str]) -> str | None:
+    """Return the sentence that measures in another unit what a claim measures, as "in seconds" for "in milliseconds".
+
+    It has at least half of the claim's other words; none where any sentence has the unit of the claim.
+    """
+    texts = list(sentences)
+    for m in _MEASURED_IN.finditer(claim):
+        found, topic = find_unit([m["unit"]]), f"{claim[: m.start()]}{claim[m.end() :]}"
+        if found is None or any(re.search(rf"\b{m['unit'].removesuffix('s')}", text) for text in texts):
+            continue
+        for text in texts:
+            others = [o[0] for n in _MEASURED_IN.finditer(text) if (o := find_unit([n["unit"]]))]
+            if any(o.dimension == found[0].dimension for o in others) and coverage(topic, text) >= MIN_UNIT_SHARE:
+                return text
+    return None

@@ -1,13 +1,7 @@
 """Units of measurement and currencies by their spellings, with factors to one base unit for each dimension."""
 
-import re
-from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
-
-from knowhalu.text.overlap import coverage
-
-MIN_TOPIC_SHARE = 0.5
 
 
 class Unit(NamedTuple):
@@ -110,23 +104,3 @@ def _readings(name: str) -> list[str]:
     start = first.lower().removesuffix("s")  # "degrees Celsius" is no plural in its last word
     return [name, low, *singular, "-".join(p.removesuffix("s") for p in low.split("-")), f"{start}{dash}{rest}",
             f"{start}{dash}{rest.lower()}"]  # fmt: skip
-
-
-_MEASURED_IN = re.compile(r"\b(?:in|number of|amount of) (?P<unit>[a-z]{4,}s)\b")
-
-
-def find_other_unit(claim: str, sentences: Iterable[str]) -> str | None:
-    """Return the sentence that measures in another unit what a claim measures, as "in seconds" for "in milliseconds".
-
-    It has at least half of the claim's other words; none where any sentence has the unit of the claim.
-    """
-    texts = list(sentences)
-    for m in _MEASURED_IN.finditer(claim):
-        found, topic = find_unit([m["unit"]]), f"{claim[: m.start()]}{claim[m.end() :]}"
-        if found is None or any(re.search(rf"\b{m['unit'].removesuffix('s')}", text) for text in texts):
-            continue
-        for text in texts:
-            others = [o[0] for n in _MEASURED_IN.finditer(text) if (o := find_unit([n["unit"]]))]
-            if any(o.dimension == found[0].dimension for o in others) and coverage(topic, text) >= MIN_TOPIC_SHARE:
-                return text
-    return None

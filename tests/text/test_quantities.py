@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowhalu.text.findings import find_other_unit
 from knowhalu.text.quantities import (
     Date,
     Quantity,
@@ -13,7 +14,6 @@ from knowhalu.text.quantities import (
     missing_date_share,
     number_value,
 )
-from knowhalu.text.units import find_other_unit
 
 SOURCE = (
     "Councillors voted 14 to 9 on Tuesday to close the bridge from 3 May. The work costs £2.5 million, 45% of 1,200 people "

@@ -9,10 +9,10 @@ from knowhalu.methods.knowhalu.reasons import MAX_NAMED, quoted
 from knowhalu.text.blocks import UnitKind, read_tables, read_units
 from knowhalu.text.cells import MIN_SHARE, CellCheck, check_cells
 from knowhalu.text.code import code_names, confirms_code, confirms_settings, similar_name, simplify_code, unknown_names
+from knowhalu.text.findings import find_other_unit
 from knowhalu.text.overlap import coverage, find_repeated, text_facts
 from knowhalu.text.roles import find_converse, find_exchange
 from knowhalu.text.sentences import content_words, sentences
-from knowhalu.text.units import find_other_unit
 from knowhalu.text.values import Agreement, topic_of_values
 from knowhalu.types import Label, Sample, Step
 
