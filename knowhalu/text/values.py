@@ -132,7 +132,9 @@ def _conflict(claim: str, value: Value, sentences: Sequence[str], values: Sequen
         if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
             return None
         differing = [v for v, agreement in compared.items() if agreement is Agreement.DIFFERENT and _has_unit(value, v)]
-        differing = [v for v in differing if not _is_rest(value, v, values)]
+        # what another value of the claim is, the sentence says of that one
+        taken = {v for v in differing if any(o != value and compare_values(o, v) is Agreement.EQUAL for o in values)}
+        differing = [v for v in differing if v not in taken and not _is_rest(value, v, values)]
         if differing:
             slip = next((v for v in differing if _is_slip(value, v)), None)
             counts = [v for v in compared if v.kind is ValueKind.COUNT]

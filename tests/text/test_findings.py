@@ -52,3 +52,10 @@ def test_a_sentence_that_only_refers_back_gives_no_second_value():
 def test_a_calculation_settles_a_claim_that_says_little_else(claim, settled):
     source = "The Carn mill ran from 1890 to 1912."
     assert find_findings(claim, [source], source).settled is settled
+
+
+def test_a_value_that_another_value_of_the_claim_is_opposes_nothing():
+    near = ["The fair earned 900 euros in May and 700 euros in June.", "The tent cost 40 euros."]
+    claim = "The fair earned 900 euros in May, and the tent cost 40 euros."
+    assert find_findings(claim, [near[1]], " ".join(near)).conflict is None
+    assert find_findings("The tent cost 50 euros.", near, " ".join(near)).conflict is not None
