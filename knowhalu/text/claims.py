@@ -158,7 +158,8 @@ def _refusing_half(text: str) -> re.Match[str] | None:
         return None
     half = text[: goes_on.start()]
     refuses = _SPEAKS_OF_ITSELF.search(half) and declines_to_answer(half, in_other_words=True)
-    return goes_on if _SILENT.fullmatch(half) or refuses else None
+    says_more = not declines_to_answer(text[goes_on.end() :])
+    return goes_on if says_more and (_SILENT.fullmatch(half) or refuses) else None
 
 
 def _claim(unit: Unit, text: str, offsets: tuple[int, ...], before: str) -> Claim:
