@@ -42,8 +42,8 @@ from knowhalu.results import Failure, Outcome, Verdict
 from knowhalu.types import Label
 
 Row = Mapping[str, float]
-PAPER_FILES = {"qa": "knowhalu_qa_pairs", "summary": "knowhalu_summ_pairs"}
-"""The paper's test sets, and their files."""
+PAPER_TASKS = ("qa", "summary")
+"""The paper's test sets."""
 _SETS = """\
 Every file is a test file that was not trained on; the decision threshold was fixed beforehand. *Trivial* is a logistic
 regression on length and word overlap alone, fitted on the very rows (5 grouped folds). In brackets: 95 % bootstrap
@@ -93,6 +93,11 @@ def judged(folder: Path, name: str, rows: Sequence[EvalRow]) -> tuple[list[EvalR
     if failures or not checked:
         raise SystemExit(f"{folder}: {name}: " + (f"{failures[0]}" if failures else "no row was checked"))
     return checked, [o for o in outcomes if isinstance(o, Verdict)]
+
+
+def is_checked(folder: Path, rows: Sequence[EvalRow]) -> bool:
+    """Tell whether a run has outcomes of some rows."""
+    return any(r.sample.id in _outcomes(folder) for r in rows)
 
 
 @cache
@@ -198,8 +203,8 @@ def main() -> None:
     parser.add_argument("--verifier", default="small", help="the verifier of the run, to score it alone; default: %(default)s")
     args = parser.parse_args()
     names = [*CLAIM_FILES, *PAIR_FILES, *WRITTEN, *DEVELOPMENT]
-    chosen = args.only or [*PAPER_FILES, *(n for n in names if (args.runs / n).is_dir())]
-    tasks = [task for task, file in PAPER_FILES.items() if (task in chosen or file in chosen) and (args.runs / file).is_dir()]
+    chosen = args.only or [n for n in names if is_checked(args.runs, rows_of(args.data, n))]
+    tasks = [t for t in PAPER_TASKS if t in (args.only or PAPER_TASKS) and is_checked(args.runs, paper_pairs(args.data, t))]
     backend = open_verifier(verifier_folder(EncoderOptions(verifier=args.verifier)))
     result = {
         "sets": sets(args.data, [n for n in names if n in chosen], args.runs, backend),

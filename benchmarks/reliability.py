@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from common import DEVELOPMENT, Array, interval, make_parser, ranged, rows_of, table_line, write_results
 from numpy.typing import NDArray
-from quality import judged
+from quality import is_checked, judged
 from verifier import SETS
 
 from knowhalu.encoder.options import PACKAGED_VERIFIER
@@ -85,7 +85,7 @@ def main() -> None:
     args = parser.parse_args()
     results: dict[str, dict[str, Any]] = {}
     pooled: list[tuple[NDArray[np.bool_], Array, list[str]]] = []
-    for name in (*SETS, *(n for n in DEVELOPMENT if (args.runs / n).is_dir())):
+    for name in (*SETS, *(n for n in DEVELOPMENT if is_checked(args.runs, rows_of(args.data, n)))):
         rows, verdicts = judged(args.runs, name, rows_of(args.data, name))
         wrong, probability = np.array([not r.faithful for r in rows]), np.array([v.probability for v in verdicts])
         drawn = even(wrong, MOST)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from common import DEVELOPMENT, Array, EvalRow, auc, balanced, make_parser, ranged, rows_of, table_line, write_results
-from quality import judged
+from quality import is_checked, judged
 from verifier import SETS, gains
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     args = parser.parse_args()
     parts = []
     for names in (SETS, DEVELOPMENT):
-        there = [n for n in names if (args.runs / n).is_dir() and (args.before / n).is_dir()]
+        there = [n for n in names if all(is_checked(run, rows_of(args.data, n)) for run in (args.before, args.runs))]
         tested, (before, now) = checked_by_both(args.data, (args.before, args.runs), there)
         parts.append(compared(tested, before, now) if there else {"sets": {}})
     twelve, others = parts

@@ -177,7 +177,11 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--answers", type=Path, help="knowhalu_qa_pairs.jsonl.gz; only its validation split is read")
-    parser.add_argument("--summaries", type=Path, help="knowhalu_summ_pairs.jsonl.gz; only its validation split is read")
+    parser.add_argument(
+        "--summaries",
+        type=Path,
+        help="knowhalu_summ_pairs.jsonl.gz, to fit a slack for long texts on its validation split; uncertain on few rows",
+    )
     parser.add_argument("--every", type=int, default=1, help="fit on every n-th row, for a slow verifier; default: on all")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting, such as llm.url of a judge")
     args = parser.parse_args()
