@@ -119,15 +119,23 @@ def balanced(faithful: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> float
     return float(balanced_accuracy_score(faithful, predicted)) if 0 < faithful.sum() < len(faithful) else float("nan")
 
 
+FOLDS = 5
+
+
 def trivial(samples: Sequence[Sample], faithful: NDArray[np.bool_], groups: Sequence[str]) -> tuple[float, float]:
-    """Return balanced accuracy and AUC of a logistic regression on length and word overlap (5 grouped folds of these rows)."""
+    """Return balanced accuracy and AUC of a logistic regression on length and word overlap (5 grouped folds of these rows).
+
+    Both are NaN where a sample has fewer groups than folds.
+    """
+    if len(set(groups)) < FOLDS:
+        return float("nan"), float("nan")
     features = []
     for sample in samples:
         words, text = len(sample.response.split()), " ".join([*(d.text for d in sample.documents), *sample.knowledge])
         features.append([words, np.log1p(words), coverage(sample.response, text), len(text.split())])
     x = np.array(features)
     scores = np.zeros(len(samples))
-    for train, test in GroupKFold(5).split(x, faithful, groups):
+    for train, test in GroupKFold(FOLDS).split(x, faithful, groups):
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced")).fit(x[train], faithful[train])
         scores[test] = model.predict_proba(x[test])[:, 1]
     return balanced(faithful, scores >= 0.5), auc(faithful, scores)
