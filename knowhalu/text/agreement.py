@@ -1,4 +1,4 @@
-"""What a value of a source says of a claim's value, in whatever form both are written.
+"""Whether a value of a source confirms or contradicts a claim's value, in whatever form both are written.
 
 A claim's value agrees with a source's where the source's interval lies inside the claim's, so that a claim may be less
 precise than its source, and differs where the two do not meet. Of two limits of the same side the bounds are compared.

@@ -78,7 +78,7 @@ class _Result(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """A result with its sentences, the share of the claim's words in them, and what it says of the claim.
+    """A result with its sentences, the share of the claim's words in them, and whether it confirms the claim.
 
     `named`: the sentences have all names of the claim; `alone`: they have no third value that measures the same.
     """

@@ -1,4 +1,4 @@
-"""What the row of a table says of a claim that names it: its cells compared with the claim's values, names and superlatives.
+"""A claim that names a row of a table, compared with its cells: values, names and superlatives.
 
 A verifier that reads a whole table takes the cell of any row for the one that is asked for. The row is therefore found by its
 name, and the cell by its header or by what it measures. Where the row is not certain, or a column of it is not, nothing is said.
@@ -171,7 +171,7 @@ def _compare(values: Sequence[Value], cell: Cell) -> Agreement | None:
 
 
 def _limited(value: Value, cell: Value, agreement: Agreement | None) -> Agreement | None:
-    """Return what a cell says of a value; where the table has 5 kg, "up to 10 kg" is not confirmed."""
+    """Return whether a cell confirms or contradicts a value; where the table has 5 kg, "up to 10 kg" is not confirmed."""
     other = math.isinf(value.low) and not math.isclose(value.nominal, cell.nominal, rel_tol=1e-6)
     return Agreement.OPEN if other and agreement is Agreement.EQUAL else agreement
 

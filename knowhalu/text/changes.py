@@ -1,4 +1,4 @@
-"""What a text says of a change: the value that something started from, as in "rose from 10 to 12" and "up from 10"."""
+"""Changes in a text: the value that something started from, as in "rose from 10 to 12" and "up from 10"."""
 
 import re
 

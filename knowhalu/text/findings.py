@@ -51,7 +51,7 @@ class Findings(NamedTuple):
 
     @property
     def agreements(self) -> list[Agreement | None]:
-        """Return what the sources say of each value; None where they have none that is comparable."""
+        """Return how the sources agree with each value; None where they have no comparable one."""
         return [*(d.agreement for d in self.derived), *(c.agreement for c in self.checks)]
 
 

@@ -132,7 +132,7 @@ def _conflict(claim: str, value: Value, sentences: Sequence[str], values: Sequen
         if set(compared.values()) & {Agreement.EQUAL, Agreement.OPEN}:
             return None
         differing = [v for v, agreement in compared.items() if agreement is Agreement.DIFFERENT and _has_unit(value, v)]
-        # what another value of the claim is, the sentence says of that one
+        # a value that equals another one of the claim belongs to that one
         taken = {v for v in differing if any(o != value and compare_values(o, v) is Agreement.EQUAL for o in values)}
         differing = [v for v in differing if v not in taken and not _is_rest(value, v, values)]
         if differing:

@@ -17,7 +17,7 @@ RUNS = "runner,born,time_min,club\nOda Brekke,1991,42.5,Falken\nNils Aas,1988,44
 
 
 def agreement(claim: str, table: str = ROOMS, question: str = "") -> Agreement | str | None:
-    """Return what the table says of a claim, "no row" where it names none."""
+    """Return how the table agrees with a claim, "no row" where it names none."""
     check = check_cells(claim, question, read_tables(table)[0])
     return check.agreement if check else "no row"
 

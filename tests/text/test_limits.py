@@ -14,7 +14,7 @@ SIDES = st.sampled_from((LOWER, UPPER))
 
 
 def agreement(claim: str, source: str) -> Agreement | None:
-    """Return what a source says of the only value of a claim."""
+    """Return how a source agrees with the only value of a claim."""
     (check,) = check_values(claim, source)
     return check.agreement
 

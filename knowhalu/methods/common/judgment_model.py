@@ -60,7 +60,7 @@ class SupportBySteps(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What the verifier says of a claim: by each window of a source, by sentences of several sources, and by single sentences.
+    """The verifier's scores of a claim: by each window of a source, by sentences of several sources, and by single sentences.
 
     `plain` are the scores of the windows without question or context, `windows` with it; they are equal where there is none.
     """

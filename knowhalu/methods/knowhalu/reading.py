@@ -1,4 +1,4 @@
-"""What a claim is judged by: what is read of its sources, and what the verifier says of the claim by each of it."""
+"""What a claim is judged by: what is read of its sources, and the verifier's scores of the claim by each of it."""
 
 import re
 from collections.abc import Sequence

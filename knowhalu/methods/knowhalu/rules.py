@@ -29,7 +29,7 @@ class RuleFinding(NamedTuple):
     reason: str
 
     def denied(self) -> "RuleFinding":
-        """Return what it says of the denial of the statement."""
+        """Return the finding for the denial of the statement."""
         return self._replace(agreement=_DENIED[self.agreement])
 
     def decides(self, label: Label) -> bool:
