@@ -20,7 +20,7 @@ from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.evaluation.curves import reliability_bins
 from knowhalu.io.fitted_files import fitted_folder
 from knowhalu.io.verifier_file import read_external
-from knowhalu.methods.common.judgment_model import JudgmentModel, logit, plain_judgment
+from knowhalu.methods.common.judgment_model import JudgmentModel, plain_judgment
 from knowhalu.methods.knowhalu.decision import decide_label
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.profiles import load_settings
@@ -28,13 +28,12 @@ from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
-from knowhalu.training.fit_rows import FitRow, answer_rows, claim_rows, off_target_pairs, summary_rows
+from knowhalu.training.fit_rows import FitRow, answer_rows, claim_rows, off_target_pairs
 from knowhalu.training.fitting import (
     FORMS,
     average_accuracy,
     fit_evasion_threshold,
     fit_signed_logistic,
-    fit_slack,
     out_of_fold_probabilities,
     replace_fitted_file,
 )
@@ -115,11 +114,6 @@ def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgme
     return judged[0], judged[1]
 
 
-def slack(run: Checked) -> float:
-    """Fit the slack of texts of several segments, from their base judgments."""
-    return fit_slack([([logit(s.base.p_supported) for s in v.segments], r.supported) for r, v in run])
-
-
 def beginning(tasks: Iterable[str]) -> dict[str, Any]:
     """Return a judgment that follows the verifier, with which the pipeline computes every feature."""
     return plain_judgment(tasks=tasks)
@@ -140,10 +134,9 @@ def fit_all(
     folder: Path,
     data: dict[str, Any],
     tasks: Mapping[str, list[FitRow]],
-    summaries: list[FitRow],
     deliveries: list[tuple[EntailmentPair, bool]],
 ) -> None:
-    """Fit weights, temperature, border of evasion, slack and thresholds, each by what was fitted before it."""
+    """Fit weights, temperature, border of evasion and thresholds, each by what was fitted before it."""
     path, settings = folder / "judgment.json", with_verifier(settings, folder)
     runs = {task: checked(settings, rows, f"{task}s", whole=True) for task, rows in tasks.items()}
     data["reliability"] = {}
@@ -154,10 +147,6 @@ def fit_all(
     if read_external(folder) is None:  # an external verifier was not trained to tell
         data["evades"] = fit_evasion(folder, deliveries)
     path.write_text(json.dumps(data))
-    if summaries:
-        softer = slack(checked(settings, summaries, "summaries", whole=False))
-        data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
-        path.write_text(json.dumps(data))
     model = JudgmentModel(folder)
     for task, run in runs.items():
         judged = [(*judgments(model, task, v), r) for r, v in run]
@@ -167,7 +156,7 @@ def fit_all(
             some = [(b.label, r.supported) for b, _, r in judged if r.origin == origin]
             print(f"{task:7} {origin:28} rows {len(some):4}  average accuracy on the fitted rows {average_accuracy(some):.3f}")
     path.write_text(json.dumps(data, indent=1) + "\n")
-    print(f"thresholds {data['thresholds']}, slack {data['weights']['claim.unstructured']['slack']}")
+    print(f"thresholds {data['thresholds']}")
 
 
 def main() -> int:
@@ -177,11 +166,6 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--answers", type=Path, help="knowhalu_qa_pairs.jsonl.gz; only its validation split is read")
-    parser.add_argument(
-        "--summaries",
-        type=Path,
-        help="knowhalu_summ_pairs.jsonl.gz, to fit a slack for long texts on its validation split; uncertain on few rows",
-    )
     parser.add_argument("--every", type=int, default=1, help="fit on every n-th row, for a slow verifier; default: on all")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting, such as llm.url of a judge")
     args = parser.parse_args()
@@ -189,10 +173,9 @@ def main() -> int:
     held = HeldOutRows(args.data, args.leave_out)
     tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, args.answers))}
     tasks = {name: rows[:: args.every] for name, rows in tasks.items()}
-    summaries = list(summary_rows(args.summaries))[:: args.every] if args.summaries else []
     deliveries = list(dict.fromkeys(off_target_pairs(held)))[:: args.every]
     with replace_fitted_file(args.folder, "judgment.json", start := beginning(tasks)) as folder:
-        fit_all(load_settings(pairs=args.set), folder, start, tasks, summaries, deliveries)
+        fit_all(load_settings(pairs=args.set), folder, start, tasks, deliveries)
     print(f"wrote {fitted_folder(args.folder) / 'judgment.json'}")
     return 0
 

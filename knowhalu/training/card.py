@@ -74,7 +74,6 @@ def _weights(path: Path) -> str:
         "feature": fits,
         **{name: ["" if v is None else f"{v:+.2f}" for v in values] for name, values in weights.items()},
         "decision threshold": [f"{fit['cut'] - fit['bias']:+.2f}" for fit in fits.values()],
-        "slack": [f"{fit['slack']:+.2f}" for fit in fits.values()],
         "temperature": [f"{1 / fit.get('slope', 1.0):.2f}" for fit in fits.values()],
         "ECE without it": [f"{measured[n]['ece_unscaled']:.3f}" if n in measured else "" for n in fits],
         "ECE": [f"{measured[n]['ece']:.3f}" if n in measured else "" for n in fits],

@@ -194,13 +194,6 @@ def off_target_pairs(held: HeldOutRows, seed: int = 0) -> Iterator[tuple[Entailm
                     yield EntailmentPair("", example.claim, example.question), example.target != SUPPORTED
 
 
-def summary_rows(validation: Path) -> Iterator[FitRow]:
-    """Yield the validation split (never the test split) of the paper's summaries: texts of several segments."""
-    for row in (r for r in read_training_rows(validation) if r["split"] == "val"):
-        for key, supported in (("right_summary", True), ("hallucinated_summary", False)):
-            yield FitRow(_document_sample(row["document"], row[key]), supported, "KnowHalu summaries, validation", 1.0)
-
-
 class LabelledText(NamedTuple):
     """A text with its source, whether the whole text is supported, and its set."""
 

@@ -29,7 +29,7 @@ from knowhalu.io.fitted_files import (
 )
 from knowhalu.io.verifier_file import VERIFIER_FILE, read_external
 from knowhalu.methods.common.combine import COMBINATION_RULES, combine_probabilities, fit_theta
-from knowhalu.methods.common.judgment_model import MAX_FITTED_SEGMENTS, OPPOSING, REPORTED, SUPPORTING, FeatureWeights
+from knowhalu.methods.common.judgment_model import OPPOSING, REPORTED, SUPPORTING, FeatureWeights
 from knowhalu.text.sentences import words
 from knowhalu.training.examples import CharSpan
 from knowhalu.types import KnowledgeForm, Label
@@ -76,7 +76,7 @@ def fit_signed_logistic(
     raw = best[1:] / scale
     scores = x @ raw + (bias := float(best[0] - mean @ raw))
     named = {n: round(float(v), 5) for n, v in zip(names, raw, strict=True)}
-    return {"bias": round(bias, 5), "cut": round(fit_balanced_threshold(scores, y, w), 5), "slack": 0.0, "weights": named}
+    return {"bias": round(bias, 5), "cut": round(fit_balanced_threshold(scores, y, w), 5), "weights": named}
 
 
 def out_of_fold_probabilities(
@@ -99,22 +99,6 @@ def fit_balanced_threshold(scores: NDArray[np.float64], gold: NDArray[np.float64
     hit = np.array([(weights * gold * (scores >= g)).sum() + (weights * (1 - gold) * (scores < g)).sum() for g in grid])
     smooth = np.convolve(np.pad(hit, 4, mode="edge"), np.ones(9) / 9, "valid")
     return float(grid[int(smooth.argmax())])
-
-
-def fit_slack(texts: Sequence[tuple[Sequence[float], bool]]) -> float:
-    """Choose the factor of ln(segments) that relaxes the threshold of segments; `texts` are log-odds of support and gold.
-
-    Chosen by average accuracy, smoothed over its neighbours: the smallest within one standard error of the best, so that a few
-    texts do not move all thresholds (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3).
-    """
-    grid = np.arange(0.0, 3.01, 0.1)
-    gold = np.array([g for _, g in texts])
-    worst = np.array([[min(s) + g * np.log(min(len(s), MAX_FITTED_SEGMENTS)) for s, _ in texts] for g in grid])
-    shares = np.array([((worst >= 0) & gold).sum(1) / gold.sum(), ((worst < 0) & ~gold).sum(1) / (~gold).sum()])
-    smooth = np.convolve(np.pad(shares.mean(0), 2, mode="edge"), np.ones(5) / 5, "valid")
-    best = int(smooth.argmax())
-    error = np.sqrt((shares[:, best] * (1 - shares[:, best]) / [gold.sum(), (~gold).sum()]).sum()) / 2
-    return round(float(grid[int((smooth >= smooth[best] - error).argmax())]), 2)
 
 
 def fit_evasion_threshold(answers: Sequence[tuple[float, bool]], most: float = 0.01) -> float:

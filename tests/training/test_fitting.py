@@ -14,7 +14,6 @@ from knowhalu.training.fitting import (
     fit_balanced_threshold,
     fit_evasion_threshold,
     fit_signed_logistic,
-    fit_slack,
     out_of_fold_probabilities,
 )
 from knowhalu.types import Label
@@ -87,22 +86,6 @@ def test_the_balanced_threshold_separates_two_classes():
     scores = np.array([*np.linspace(-3, -1, 50), *np.linspace(1, 3, 50)])
     gold = np.array([0.0] * 50 + [1.0] * 50)
     assert -1.2 <= fit_balanced_threshold(scores, gold, np.ones(100)) <= 1.2
-
-
-def test_the_slack_grows_where_long_texts_look_unsupported_by_chance():
-    rng = random.Random(0)
-    true = [([rng.gauss(0.8, 1.0) for _ in range(6)], True) for _ in range(100)]
-    false = [([rng.gauss(0.8, 1.0) for _ in range(5)] + [-3.0], False) for _ in range(100)]
-    assert fit_slack(true + false) > 0.3
-    assert fit_slack([([2.0], True), ([-2.0], False)]) == 0.0
-
-
-def test_a_few_texts_do_not_move_the_slack():
-    """Two of twenty true texts are rescued by a slack: less than one standard error, so there is none."""
-    true = [([1.0, 2.0, 0.5], True)] * 16 + [([-1.0, 2.0, 0.5], True)] * 2 + [([-9.0, 1.0, 1.0], True)] * 2
-    false = [([-9.0, 1.0, 1.0], False)] * 16 + [([1.0, 1.0, 1.0], False)] * 4
-    assert fit_slack(true + false) == 0.0
-    assert fit_slack((true + false) * 20) > 0.5
 
 
 def test_inconclusive_counts_as_wrong_for_both_classes():

@@ -42,7 +42,7 @@ def test_recipe_scores_are_shares(parts):
 
 def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base, tmp_path):
     Verifier(load_bert(base)).save(tmp_path, PairTokenizer.load(base).tokenizer)
-    weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
+    weights = {"bias": 0.25, "cut": 0.5, "weights": {"coverage": 1.5}}
     (tmp_path / "judgment.json").write_text(
         json.dumps({"weights": {"claim.structured": weights}, "thresholds": {"claim": [0.6, 0.9]}})
     )
@@ -59,7 +59,7 @@ def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base,
 
 def test_the_card_shows_thresholds_and_reliability(base, tmp_path):
     Verifier(load_bert(base)).save(tmp_path, PairTokenizer.load(base).tokenizer)
-    weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
+    weights = {"bias": 0.25, "cut": 0.5, "weights": {"coverage": 1.5}}
     names = [f"{task}.{form}" for task in ("claim", "answer") for form in ("unstructured", "structured")]
     bins = {"claim": [[30, 0.1, 0.2], [10, 0.9, 0.8]], "answer": [[7, 0.5, 0.4]]}
     known = {name: {"ece": 0.1, "ece_unscaled": 0.2, "bins": bins[name.split(".")[0]]} for name in names}

@@ -173,29 +173,23 @@ def denied_features(features: Mapping[str, float], source: str) -> dict[str, flo
     return {**features, "values_equal": float(differ >= MIN_RELEVANT_SHARE), "values_differ": equal, "values_missing": 0.0}
 
 
-MAX_FITTED_SEGMENTS = 4
-"""Segments of the longest texts that the slack was fitted on; longer texts get no more slack, so that one error still shows."""
-
-
 @dataclass(frozen=True)
 class FeatureWeights:
     """One logistic regression on raw features.
 
-    P(supported) = sigmoid(slope x (bias + sum of weight x feature - cut + slack x ln(segments))): the worst of many
-    segments looks unsupported by chance. The slope is one over the temperature, fitted on rows that the weights were not fitted
-    on.
+    P(supported) = sigmoid(slope x (bias + sum of weight x feature - cut)). The slope is one over the temperature, fitted on rows
+    that the weights were not fitted on.
     """
 
     bias: float
     weights: Mapping[str, float]
     cut: float
-    slack: float = 0.0
     slope: float = 1.0
 
-    def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
-        """Return P(supported) of one of `segments` segments, shifted so that the fitted decision threshold is at 0.5."""
+    def probability(self, features: Mapping[str, float]) -> float:
+        """Return P(supported) of a segment, shifted so that the fitted decision threshold is at 0.5."""
         score = self.bias + sum(w * features[name] for name, w in self.weights.items())
-        score = self.slope * (score + self.slack * math.log(min(segments, MAX_FITTED_SEGMENTS)) - self.cut)
+        score = self.slope * (score - self.cut)
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
 
 
@@ -224,7 +218,7 @@ def verifier_hash(folder: Path, light: Path | None = None) -> str:
 def plain_judgment(verifier: ExternalVerifier | None = None, tasks: Iterable[str] = TASKS) -> dict[str, Any]:
     """Return the content of a judgment.json that follows the verifier: its probability, with its threshold shifted to 0.5."""
     cut = 0.0 if verifier is None else logit(verifier.card.threshold)
-    plain = {"bias": 0.0, "cut": cut, "slack": 0.0, "weights": {"window_supported": 1.0}}
+    plain = {"bias": 0.0, "cut": cut, "weights": {"window_supported": 1.0}}
     thresholds = {task: [0.0, 1.0] for task in tasks}
     return {"weights": {f"{task}.{form}": plain for task in thresholds for form in KnowledgeForm}, "thresholds": thresholds}
 
@@ -241,10 +235,7 @@ class JudgmentModel:
         self.fitted = external is None or path.is_file()
         try:
             data = json.loads(path.read_text(encoding="utf-8")) if self.fitted else plain_judgment(external)
-            self._weights = {
-                k: FeatureWeights(v["bias"], _known(v["weights"]), v["cut"], v["slack"], v.get("slope", 1.0))
-                for k, v in data["weights"].items()
-            }
+            self._weights = {k: FeatureWeights(**{**v, "weights": _known(v["weights"])}) for k, v in data["weights"].items()}
             self._thresholds = {k: Thresholds(*v) for k, v in data["thresholds"].items()}
             self.evades = None if data.get("evades") is None else float(data["evades"])
         except (OSError, ValueError, KeyError, TypeError) as error:

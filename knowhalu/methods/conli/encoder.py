@@ -67,7 +67,7 @@ class ConliEncoder:
         return load_detector(name)
 
     def infer(
-        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage], of: int
+        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
     ) -> Conversation[Sequence[Judgment]]:
         """Judge each hypothesis by the passages: sentences as wholes, entities alone."""
         focused = [(h.text, h.focus) for h in hypotheses if h.focus is not None]
@@ -75,7 +75,7 @@ class ConliEncoder:
             return (yield from judge_entities(focused, sentences_in_context(passages)))
         judgments = []
         for text, _ in hypotheses:
-            judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
+            judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages)
             label = LABEL_BY_RELATION[inference_relation(judgment)]
             sure = max(judgment.p_supported, 1 - judgment.p_supported)
             fields = _reason_fields(label, judgment.inconclusive_reason or InconclusiveReason.UNSURE)

@@ -95,7 +95,7 @@ class ConliLLM:
         return load_detector(name)
 
     def infer(
-        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage], of: int
+        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
     ) -> Conversation[Sequence[Judgment]]:
         """Judge each hypothesis by the passages: alone, or where they are batched several in one prompt."""
         judgments: list[Judgment] = []

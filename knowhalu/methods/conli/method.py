@@ -44,11 +44,11 @@ class ConliReasoner(Protocol):
         """Return the detector of entities."""
 
     def infer(
-        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage], of: int
+        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
     ) -> Conversation[Sequence[Judgment]]:
         """Judge each hypothesis alone by the passages: CORRECT (entailment), INCORRECT (contradiction), INCONCLUSIVE (neutral).
 
-        All of them have a focus, or none has. Their sentences are of a response with `of` hypotheses in all.
+        All of them have a focus, or none has.
         """
 
 
@@ -73,7 +73,7 @@ class CoNLI:
         segments: list[Segment] = []
         size = options.batch_size if options.batched else 1
         for i in range(0, len(spans), size):
-            segments += yield from self._group(sample, spans[i : i + size], len(spans))
+            segments += yield from self._group(sample, spans[i : i + size])
         if segments:
             verdict = combine_segments(sample, segments, self.name, probability=max(s.probability for s in segments))
             verdict = verdict.model_copy(update={"reason": _reason(deciding_segment(segments))})
@@ -81,7 +81,7 @@ class CoNLI:
             verdict = nothing_to_check_verdict(sample, self.name, NO_CLAIM)
         return verdict.model_copy(update={"skipped": tuple(sorted(skipped, key=lambda s: s.start))})
 
-    def _group(self, sample: Sample, group: Sequence[Span], of: int) -> Conversation[list[Segment]]:
+    def _group(self, sample: Sample, group: Sequence[Span]) -> Conversation[list[Segment]]:
         """Judge several sentences by the same passages: as wholes, then by the entities of those that pass."""
         queries = [f"{sample.question} {s.text}" if sample.question else s.text for s in group]
         limit, k = self.options.source_words, self.options.passages
@@ -91,7 +91,7 @@ class CoNLI:
             return [judged_segment(s, no_evidence, sample.task) for s in group]
         bases: Sequence[Judgment | None] = [None] * len(group)
         if self.options.levels != "entity":
-            bases = yield from self.reasoner.infer(sample, [EntityHypothesis(s.text) for s in group], passages, of)
+            bases = yield from self.reasoner.infer(sample, [EntityHypothesis(s.text) for s in group], passages)
         tagged = [
             (span, EntityHypothesis(span.text, entity))
             for span, base in zip(group, bases, strict=True) if base is None or base.label is Label.CORRECT
@@ -99,7 +99,7 @@ class CoNLI:
         ]  # fmt: skip
         judgments: Sequence[Judgment] = ()
         if tagged:
-            judgments = yield from self.reasoner.infer(sample, [h for _, h in tagged], passages, of)
+            judgments = yield from self.reasoner.infer(sample, [h for _, h in tagged], passages)
         judged = [(s, h.focus, j) for (s, h), j in zip(tagged, judgments, strict=True) if h.focus is not None]
         return [_segment(s, b, [(e, j) for at, e, j in judged if at is s]) for s, b in zip(group, bases, strict=True)]
 

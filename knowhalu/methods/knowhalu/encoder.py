@@ -91,7 +91,7 @@ class KnowHaluEncoder:
         known = yield from score_sentences(stated, query, select_sentences(passages, query, seen, part.documents), form)
         return known if affirmed else known.model_copy(update={"quotes": tuple(map(_denied_quote, known.quotes))})
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[Judgment]:
         """Judge the claim by windows of its sources, by sentences of several sources, and by single sentences."""
         (stated, affirmed), task = as_statement(part, steps), _task(part)
         evidence = read_sources(stated, steps, form)
@@ -102,7 +102,7 @@ class KnowHaluEncoder:
         names = subject_names(stated, evidence.source)
         features, found, rule = measure_claim(part, stated, steps, evidence, reading, names, affirmed=affirmed)
         part = stated if affirmed else part
-        p = self.model.weights(task, form).probability(features, of)
+        p = self.model.weights(task, form).probability(features)
         label, confidence = decide_label(p, features, given=bool(part.knowledge or part.documents))
         if label is Label.CORRECT and affirmed:
             steps = yield from read_nearest_again(stated, steps, form)
@@ -183,13 +183,13 @@ class EntailmentJudge:
     def __init__(self, folder: Path) -> None:
         self.reasoner = KnowHaluEncoder(folder)
 
-    def judge(self, part: Sample, passages: Sequence[Passage], of: int = 1) -> Conversation[Judgment]:
-        """Judge the response of `part`, one of `of` statements of its text, by passages; its step holds their quotes."""
+    def judge(self, part: Sample, passages: Sequence[Passage]) -> Conversation[Judgment]:
+        """Judge the response of `part` by passages; its step holds their quotes."""
         query = Query(specific=part.response, general=part.question or "")
         form = KnowledgeForm.UNSTRUCTURED
         knowledge = yield from self.reasoner.distill(part, query, passages, (), form)
         step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
-        return (yield from self.reasoner.judge(part, (step,), form, of))
+        return (yield from self.reasoner.judge(part, (step,), form))
 
 
 def inference_relation(judgment: Judgment) -> Relation:

@@ -131,7 +131,7 @@ class KnowHaluLLM:
         _, facts = yield from generate_with_retry(request, _triplets, lambda c: again, joins=True)
         return ground_statements(form, [str(t) for t in facts], facts, part, query, passages)
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[Judgment]:
         """Judge by queries and knowledge: first the reasons, then a label out of three; thoughts are left out."""
         return (yield from judge_knowledge(self.book.judge(part, steps, form), part, steps, form, self.options.votes))
 

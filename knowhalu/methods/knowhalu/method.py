@@ -64,8 +64,8 @@ class KnowHaluReasoner(Protocol):
     ) -> Conversation[Knowledge]:
         """Distill the passages into knowledge about a query, in one form."""
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
-        """Judge the segment, one of `of` segments of its response, by the knowledge of all steps."""
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[Judgment]:
+        """Judge the segment by the knowledge of all steps."""
 
     def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Return the words of a segment judged INCORRECT that the knowledge does not support; empty where this is unknown."""
@@ -107,7 +107,7 @@ class KnowHalu:
                 return _judge_refusal(sample, verdict) if extraction.refusal else verdict
         segments = []
         for part in parts:
-            segments.append((yield from self._segment(sample, part, len(parts))))
+            segments.append((yield from self._segment(sample, part)))
         verdict = combine_segments(sample, segments, self.name, extraction=extraction, probability=text_probability(segments))
         return verdict.model_copy(update={"skipped": skipped, "reason": reason_by_parts(segments, verdict.reason)})
 
@@ -135,12 +135,12 @@ class KnowHalu:
             parts.append(_Part(Span(c.start, c.end, text[c.start : c.end]), sample.model_copy(update=update), c.offsets))
         return parts, skipped
 
-    def _segment(self, sample: Sample, piece: "_Part", of: int) -> Conversation[Segment]:
+    def _segment(self, sample: Sample, piece: "_Part") -> Conversation[Segment]:
         """Judge one segment by the base form, and by the other where the first is not confident (Algorithm 1)."""
         span, part = piece.span, piece.sample
         base_form, options = self.options.base_form, self.options
         other_form = KnowledgeForm.STRUCTURED if base_form is KnowledgeForm.UNSTRUCTURED else KnowledgeForm.UNSTRUCTURED
-        base = yield from self._judge_by(base_form, part, of)
+        base = yield from self._judge_by(base_form, part)
         calibrated = self.reasoner.thresholds(part)
         limits = Thresholds(
             calibrated.delta1 if options.delta1 is None else options.delta1,
@@ -148,7 +148,7 @@ class KnowHalu:
         )
         supplement, final = None, base
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
-            supplement = yield from self._judge_by(other_form, part, of)
+            supplement = yield from self._judge_by(other_form, part)
             final = aggregate_judgments(base, supplement, limits)
         doubted = (yield from self.reasoner.unsupported_spans(part, final)) if final.label is Label.INCORRECT else ()
         unreadable = final.inconclusive_reason is InconclusiveReason.LANGUAGE
@@ -168,7 +168,7 @@ class KnowHalu:
             evidence=evidence,
         )
 
-    def _judge_by(self, form: KnowledgeForm, part: Sample, of: int) -> Conversation[Judgment]:
+    def _judge_by(self, form: KnowledgeForm, part: Sample) -> Conversation[Judgment]:
         """Query, retrieve and distill step by step, then judge by one form of knowledge."""
         steps: list[Step] = []
         while len(steps) < self.options.max_steps:
@@ -179,7 +179,7 @@ class KnowHalu:
             passages = yield from self._retrieve(part, query)
             knowledge = yield from self.reasoner.distill(part, query, passages, steps, form)
             steps.append(Step(thought=thought, query=query, passages=passages, knowledge=knowledge))
-        return (yield from self.reasoner.judge(part, steps, form, of))
+        return (yield from self.reasoner.judge(part, steps, form))
 
     def _retrieve(self, part: Sample, query: Query) -> Conversation[tuple[Passage, ...]]:
         """Fetch the passages for both formulations, merged without duplicates; given knowledge is read as it is."""

@@ -14,7 +14,6 @@ from knowhalu.methods.common.judgment_model import (
     OPPOSING,
     REPORTED,
     SUPPORTING,
-    FeatureWeights,
     JudgmentModel,
     Reading,
     SentenceScores,
@@ -171,12 +170,6 @@ def test_log_odds_are_odd_and_bounded(p):
     assert logit(p) == pytest.approx(-logit(1 - p), abs=1e-3)
 
 
-def test_a_text_of_many_segments_gets_slack_up_to_a_limit():
-    weights = FeatureWeights(bias=0.0, weights={"coverage": 1.0}, cut=1.0, slack=0.5)
-    one, two, four, many = (weights.probability({"coverage": 1.0}, n) for n in (1, 2, 4, 400))
-    assert one == 0.5 < two < four == many
-
-
 @pytest.mark.parametrize("name", [f"{task}.{form}" for task in ("claim", "answer") for form in KnowledgeForm])
 def test_the_packaged_weights_have_the_signs_of_their_features(name):
     weights = JudgmentModel(PACKAGED_VERIFIER).weights(*name.split(".")).weights
@@ -184,7 +177,7 @@ def test_the_packaged_weights_have_the_signs_of_their_features(name):
 
 
 def judgment(folder, weights):
-    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": weights}
+    fit = {"bias": 0.0, "cut": 0.0, "weights": weights}
     data = {"weights": {f"claim.{form}": fit for form in KnowledgeForm}, "thresholds": {"claim": [0.0, 1.0]}}
     (folder / "judgment.json").write_text(json.dumps(data))
     return JudgmentModel(folder)

@@ -24,9 +24,9 @@ class Script:
         assert name == "rules"
         return find_entities
 
-    def infer(self, sample, hypotheses, passages, of):
+    def infer(self, sample, hypotheses, passages):
         yield from ()
-        self.asked.append((hypotheses, passages, of))
+        self.asked.append((hypotheses, passages))
         return [self._judgment(h, passages) for h in hypotheses]
 
     def _judgment(self, hypothesis, passages):
@@ -40,10 +40,10 @@ class Script:
         return Judgment(label=label, confidence=max(p, 1 - p), p_supported=p, rationale=said, steps=(step,))
 
     def sentences(self):
-        return [[h.text for h in hypotheses] for hypotheses, _, _ in self.asked if hypotheses[0].focus is None]
+        return [[h.text for h in hypotheses] for hypotheses, _ in self.asked if hypotheses[0].focus is None]
 
     def entities(self):
-        return [[h.focus.text for h in hypotheses] for hypotheses, _, _ in self.asked if hypotheses[0].focus]
+        return [[h.focus.text for h in hypotheses] for hypotheses, _ in self.asked if hypotheses[0].focus]
 
 
 def check(response, told=None, source=SOURCE, question=None, found=(), **options):
@@ -143,7 +143,7 @@ def test_short_sources_are_read_whole_and_long_ones_by_chunks():
     _, script, searches = check(f"{FIRST} {SECOND}", source=long, found=[chunk], source_words=80, question="What happened?")
     assert [s.queries for s in searches] == [(f"What happened? {FIRST}",), (f"What happened? {SECOND}",)]
     assert all(s.documents and s.k == 2 for s in searches)
-    assert {p.id for _, passages, _ in script.asked for p in passages} == {"c"}
+    assert {p.id for _, passages in script.asked for p in passages} == {"c"}
     assert check(FIRST)[2] == []
 
 
@@ -166,7 +166,6 @@ def test_batches_share_their_passages():
     five = [f"The bridge number {i} opened in 193{i}." for i in range(5)]
     _, script, _ = check(" ".join(five), batched=True, batch_size=2)
     assert [len(s) for s in script.sentences()] == [2, 2, 1]
-    assert {of for _, _, of in script.asked} == {5}
     long = " ".join([SOURCE] * 20)
     chunk = Passage(id="c", document="document-1", text=SOURCE, end=len(SOURCE))
     _, _, searches = check(" ".join(five), source=long, found=[chunk], source_words=160, batched=True, batch_size=2)

@@ -14,8 +14,8 @@ from knowhalu.types import HallucinationKind, InconclusiveReason, KnowledgeForm,
 
 YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
 WEIGHTS = {
-    "claim": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joined_supported": 1.0, "values_differ": -4.0}},
-    "answer": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joined_supported": 1.0, "values_differ": -4.0}},
+    "claim": {"bias": 0.0, "cut": 0.0, "weights": {"joined_supported": 1.0, "values_differ": -4.0}},
+    "answer": {"bias": 0.0, "cut": 0.0, "weights": {"joined_supported": 1.0, "values_differ": -4.0}},
 }
 
 
@@ -62,7 +62,7 @@ def drive(
     ("read", "said"), [(YES, "supported by “The tower"), (OPEN, "supported by the passage around “The tower")]
 )
 def test_a_reason_does_not_claim_support_that_the_verifier_does_not_see(tmp_path, read, said):
-    passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"window_supported": 1.0}}
+    passing = {"bias": 9.0, "cut": 0.0, "weights": {"window_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
     sample = Sample(id="1", response="In 1889 the tower was built.", knowledge="The tower was built in 1889.")
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: read)

@@ -64,7 +64,7 @@ def test_steps_that_refute_are_cited_and_named(reasoner):
 
 
 def test_nothing_is_cited_for_what_no_reading_supports(tmp_path):
-    passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"window_supported": 1.0}}
+    passing = {"bias": 9.0, "cut": 0.0, "weights": {"window_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
     found = checked(reasoner, "In 1889 the tower was built.", "The tower was built in 1889.", lambda p: OPEN)
     assert found.label is Label.CORRECT and found.evidence == ()

@@ -57,7 +57,7 @@ class Script:
         quotes = tuple(Quote(passage=p.id, text=p.text[:36], start=0, end=36, supported=0.9, contradicted=0.05) for p in passages)
         return Knowledge(form=form, quotes=quotes, text="known" if quotes else "No specific information is available.")
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[Judgment]:
         yield from ()
         self.judged.append((form, part.response))
         label, confidence = (
@@ -203,14 +203,14 @@ def test_an_answer_of_several_claims_is_checked_claim_by_claim_and_only_a_fragme
     asked = []
 
     class Asking(Script):
-        def judge(self, part, steps, form, of):
-            asked.append((part.response, part.question, of))
-            return super().judge(part, steps, form, of)
+        def judge(self, part, steps, form):
+            asked.append((part.response, part.question))
+            return super().judge(part, steps, form)
 
     script = Asking({(BASE, "*"): (Label.CORRECT, 0.9)}, extraction=none)
     sample = QA.model_copy(update={"response": "In 1843. Ada Lovelace had written them in London."})
     verdict, _ = drive(KnowHalu(script), sample)
-    assert asked == [("In 1843.", QA.question, 2), ("Ada Lovelace had written them in London.", None, 2)]
+    assert asked == [("In 1843.", QA.question), ("Ada Lovelace had written them in London.", None)]
     assert verdict.hallucinated is False and verdict.extraction is None
 
 
