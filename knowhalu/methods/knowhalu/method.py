@@ -6,6 +6,7 @@ The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), in
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from knowhalu.errors import StageError
 from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
 from knowhalu.methods.common.evidence import META_CODE, META_CONTEXT
@@ -71,6 +72,7 @@ class KnowHaluReasoner(Protocol):
         """Return the words of a segment judged INCORRECT that the knowledge does not support; empty where this is unknown."""
 
 
+OTHER_FORM_FAILED_NOTE = "(the other form of knowledge gave no judgment: {})"
 FALSE_REFUSAL = 0.8
 """P(hallucinated) of a refusal about sources that seem to have the answer."""
 REFUSAL_NOTE = "the answer declines to answer"
@@ -148,8 +150,13 @@ class KnowHalu:
         )
         supplement, final = None, base
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
-            supplement = yield from self._judge_by(other_form, part)
-            final = aggregate_judgments(base, supplement, limits)
+            try:
+                supplement = yield from self._judge_by(other_form, part)
+                final = aggregate_judgments(base, supplement, limits)
+            except StageError as error:
+                if error.retryable and base.label is Label.INCONCLUSIVE:
+                    raise  # the other form would have decided, and may when it is asked again
+                base = final = base.model_copy(update={"rationale": f"{base.rationale} {OTHER_FORM_FAILED_NOTE.format(error)}"})
         doubted = (yield from self.reasoner.unsupported_spans(part, final)) if final.label is Label.INCORRECT else ()
         unreadable = final.inconclusive_reason is InconclusiveReason.LANGUAGE
         label = final.label if unreadable else resolve_inconclusive(final.label, sample.task)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from knowhalu.errors import BackendError, ReplyError, StageError
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
@@ -112,6 +113,34 @@ def test_second_opinion_follows_algorithm_1(base, other, expected):
     assert verdict.label is expected
     assert verdict.segments[0].supplement is not None
     assert verdict.hallucinated is {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[expected]
+
+
+class WithoutOtherForm(Script):
+    """A reasoner that fails in the other form of knowledge."""
+
+    def __init__(self, base: tuple[Label, float], error: StageError) -> None:
+        super().__init__({(BASE, "*"): base})
+        self.error = error
+
+    def judge(self, part, steps, form):
+        if form is OTHER:
+            raise self.error
+        return super().judge(part, steps, form)
+
+
+@pytest.mark.parametrize("error", [ReplyError("knowledge", "no readable triplet"), BackendError("judge", "timed out")])
+def test_a_failure_in_the_other_form_keeps_the_judgment_of_the_first_and_is_noted(error):
+    verdict, _ = drive(KnowHalu(WithoutOtherForm((Label.CORRECT, 0.55), error)), QA)
+    segment = verdict.segments[0]
+    assert (verdict.label, verdict.probability, segment.supplement) == (Label.CORRECT, pytest.approx(0.45), None)
+    assert str(error) in segment.base.rationale
+
+
+def test_a_backend_that_fails_where_the_first_form_left_the_text_open_is_a_failure_so_that_it_is_asked_again():
+    with pytest.raises(BackendError):
+        drive(KnowHalu(WithoutOtherForm((Label.INCONCLUSIVE, 0.9), BackendError("judge", "timed out"))), QA)
+    verdict, _ = drive(KnowHalu(WithoutOtherForm((Label.INCONCLUSIVE, 0.9), ReplyError("judge", "no label"))), QA)
+    assert verdict.hallucinated is None
 
 
 @pytest.mark.parametrize("response", ["...", "?!", "\u200b\u200b", "\U0001f642"])
