@@ -95,6 +95,12 @@ _SILENT = re.compile(
     r"(?:say|state|mention|specify|give|provide|tell|include|contain|describe|list|cover)\b[^.:;]*",
     re.IGNORECASE,
 )
+_REFERRAL = re.compile(
+    r"\W*(?:(?:so|but|therefore),? )?(?:please |i(?:'d| would) (?:suggest|recommend|advise)(?: that)?(?: you)? "
+    r"|(?:you|it) (?:may|might|can|could|should|would)(?: be)?(?: best| better)?(?: want| wish| have)?(?: to)? )?"
+    r"(?:contact|check|consult|ask|see|refer|look|visit|reach|search|try|speak|call|write)(?:ing)?\b",
+    re.IGNORECASE,
+)
 _BUT = re.compile(r"(?:,? (?:but|however|though|although)|;(?: (?:but|however))?)\b,? ", re.IGNORECASE)
 
 
@@ -160,6 +166,12 @@ def _refusing_half(text: str) -> re.Match[str] | None:
     refuses = _SPEAKS_OF_ITSELF.search(half) and declines_to_answer(half, in_other_words=True)
     says_more = not declines_to_answer(text[goes_on.end() :])
     return goes_on if says_more and (_SILENT.fullmatch(half) or refuses) else None
+
+
+def declines_as_well(text: str) -> bool:
+    """Tell whether a sentence beside a refusal declines to answer, too, or sends the reader elsewhere: "Please ask the bank."."""
+    silent = _SILENT.fullmatch(text.rstrip(".! "))
+    return silent is not None or _REFERRAL.match(text) is not None or declines_to_answer(text, in_other_words=True)
 
 
 def _claim(unit: Unit, text: str, offsets: tuple[int, ...], before: str) -> Claim:

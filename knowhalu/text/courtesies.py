@@ -27,8 +27,10 @@ _ASK = r"(?:questions?|help|information|details|assistance|more|else)"
 _OFFER = (
     r"(?:please |just )?(?:feel free to|let me know|do not hesitate to|don't hesitate to|contact (?:me|us) if|reach out)[^.!?]*"
     r"|(?:i|we)(?: would|'d|'ll| will|'m| am)?(?: be)? (?:happy|glad|here) to (?:help|assist)[^.!?]*"
+    r"|(?:just |please )?(?:drop|give|send|shoot|ping) (?:me|us) an? (?:line|shout|ring|call|message|note|e-?mail)[^.!?]*"
     r"|(?:i )?hope (?:this|that|it) (?:helps|helped|was)[^.!?]*|(?:is there )?anything else[^.!?]*"
     rf"|(?:how|what) (?:can|may) i (?:help|assist|do)[^.!?]*|if you (?:have|need) (?:any |more |further )[^.!?]*{_ASK}[^.!?]*"
+    r"|if (?:anything|something)(?: else)? (?:comes up|is unclear|remains unclear)(?=,)"
 )
 _COURTESY = re.compile(
     rf"[^\w]*(?:and )?(?:{_GREETING}|{_INTERJECTION}|{_THANKS}|{_PRAISE}|{ASSENT}|{_OFFER})(?!\w)"
@@ -48,13 +50,15 @@ _VOCABULARY = frozenset(
         farewell see soon later next time talk chat meet best regards cheers congratulations done understand sense
         point clear unclear sure certainly course absolutely definitely okay ok problem worry worries anytime mention
         here there interesting excellent fantastic wonderful important tricky choice idea try trip journey make makes
-        have had happen i
+        have had happen i clears clearer clear clarified helps comes come up get touch contact whenever week holiday
+        reaching writing calling checking
         """
     )
 )
 _OPENING = re.compile(
     r"\W*(?:hello|hi|hey|good|great|nice|welcome|thanks?|glad|happy|pleased|delighted|sorry|apologies|no (?:problem|worries)|just"
-    r"|best|all the best|until|see|talk|take|enjoy|bye|goodbye|farewell|cheers|anytime|congratulations|that|please|let)\b",
+    r"|best|all the best|until|see|talk|take|enjoy|bye|goodbye|farewell|cheers|anytime|congratulations|that|please|let|hope"
+    r"|if)\b",
     re.IGNORECASE,
 )
 _CONTRACTION = re.compile(r"(?<=\w)['’](?:m|s|re|ll|d|ve)\b")  # noqa: RUF001

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from text_to_num import find_numbers as find_number_words
 
 from knowhalu.text.changes import is_start
+from knowhalu.text.units import find_unit
 
 
 class Number(NamedTuple):
@@ -25,6 +26,8 @@ class Number(NamedTuple):
     share: bool = False
     """It is a part of a whole, such as "a third" or "two in five"."""
     ordinal: bool = False
+    unit: str = ""
+    """The unit where it stands inside, as in "an hour and a half"."""
 
 
 SCALES = {
@@ -49,6 +52,21 @@ _FRACTION = re.compile(
     rf"|(?P<few>\d+|{_COUNT_WORD}) in (?P<many>\d{{1,3}}|[^\W\d]+)\b|(?P<top>\d+)/(?P<bottom>\d+)(?![/\d])",
     re.IGNORECASE,
 )
+_AMOUNT_WORDS = {
+    "half": 1 / 2,
+    "a quarter": 1 / 4,
+    "three quarters": 3 / 4,
+    "a third": 1 / 3,
+    "two thirds": 2 / 3,
+    "a couple": 2.0,
+}
+_AMOUNT = re.compile(
+    r"\b(?:(?P<part>half|(?:an?|one) (?:quarter|third)|three quarters|two thirds|a couple)(?P<link>(?: of)? an?| of)"
+    rf"|(?P<count>\d+|{_COUNT_WORD})) (?P<unit>[a-z]+)(?: and an? (?P<more>half|quarter|third))?\b",
+    re.IGNORECASE,
+)
+_LONG_UNITS = frozenset(("fortnight", "decade", "century"))
+"""Units of which the article is a number."""
 _MIXED = re.compile(rf"\s(?:and a half|and a quarter)\b(?: (?P<scale>{'|'.join(SCALES)})\b)?", re.IGNORECASE)
 _HALF_SCALE = re.compile(rf"\b(?:half a|a|several|a few) (?P<scale>{'|'.join(SCALES)})\b", re.IGNORECASE)
 _MANY = re.compile(
@@ -94,7 +112,15 @@ def find_numbers(text: str) -> list[Number]:
     """Find the numbers of a text in their order; each character belongs to one number at most."""
     found: list[Number] = []
     steps = {m.start("number") for m in _step_numbers(text)}
-    for number in (*_fractions(text), *_half_scales(text), *_many(text), *_digits(text), *_roman_numerals(text), *_words(text)):
+    for number in (
+        *_amounts(text),
+        *_fractions(text),
+        *_half_scales(text),
+        *_many(text),
+        *_digits(text),
+        *_roman_numerals(text),
+        *_words(text),
+    ):
         if number.start not in steps and all(n.end <= number.start or number.end <= n.start for n in found):
             found.append(number)
     return _join_ranges(text, sorted(found))
@@ -131,6 +157,22 @@ def _fractions(text: str) -> Iterator[Number]:
                 continue
             value = int(m["top"]) / int(m["bottom"])
         yield Number(m.start(), m.end(), value, 0.01, share=True)
+
+
+def _amounts(text: str) -> Iterator[Number]:
+    """Find the amounts of a unit in words: "half an hour", "an hour and a half", "a couple of weeks", "a decade"."""
+    for m in _AMOUNT.finditer(text):
+        if find_unit([m["unit"]]) is None:
+            continue
+        amount = _AMOUNT_WORDS.get((m["part"] or "").lower().replace("one ", "a "))
+        if m["more"]:
+            count = _small_number(m["count"])
+            if count is not None:
+                yield Number(m.start(), m.end(), count + _FRACTION_WORDS[m["more"].lower()], 0.1, unit=m["unit"])
+        elif amount is not None:
+            yield Number(m.start(), m.end("link"), amount, 0.1)
+        elif m["unit"] in _LONG_UNITS and m["count"].lower() in ("a", "an"):
+            yield Number(m.start(), m.end("count"), 1.0, 0.1)
 
 
 def _small_number(word: str) -> float | None:

@@ -79,10 +79,13 @@ def _split_period(time: Value) -> Iterator[Value]:
     yield time._replace(start=time.start + m.start("last"), text=year, nominal=last, low=last, modifier=0, ends=None)
 
 
-_RISE = r"rose|risen|ris(?:es?|ing)|gr[eo]wn?|grow(?:s|ing|th)|increas(?:es?|ed|ing)|climb(?:s|ed)?|gain(?:s|ed)?|went up|widened"
+_RISE = (
+    r"rose|risen|ris(?:es?|ing)|gr[eo]wn?|grow(?:s|ing|th)|increas(?:es?|ed|ing)|climb(?:s|ed)?|gain(?:s|ed)?|went up|widened|"
+    r"(?:is|are|was|were) up"
+)
 _FALL = (
     r"fell|fall(?:s|en|ing)?|drop(?:s|ped)?|declin(?:es?|ed|ing)|decreas(?:es?|ed|ing)|shr[aiu]nk|reduc(?:es?|ed|tion)|went down|"
-    r"lowered|shortened|narrowed"
+    r"lowered|shortened|narrowed|(?:is|are|was|were) down"
 )
 _MORE = r"more|higher|taller|longer|larger|bigger|greater|heavier|deeper|wider|faster|warmer|hotter|dearer|above|ahead"
 _LESS = r"fewer|less|lower|shorter|smaller|lighter|shallower|narrower|slower|cooler|colder|cheaper|below|behind"

@@ -10,7 +10,7 @@ from knowhalu.text.numbers import Number
 _DETERMINER = r"(?:the |its |their |his |her |our |all |those |these )?"
 _OF = re.compile(rf"(?:(?P<noun> [a-z]+)? (?P<out>out of)| of) {_DETERMINER}(?:about |some )?", re.IGNORECASE)
 _OPENING = re.compile(rf"(?:^|[.;:,]\s)(?P<of>(?:out )?of {_DETERMINER})$", re.IGNORECASE)
-_BEHIND = re.compile(r"(?: [\w'’-]+){1,6}, (?:only |just )?")  # noqa: RUF001
+_BEHIND = re.compile(r"(?: [\w'’-]+){1,10}, (?:only |just )?")  # noqa: RUF001
 _RATE = re.compile(
     r"\b(?:(?:a|per|each|every) day|daily|(?:with)?in (?:any |a |one )?(?:24[ -]hours?(?: period)?|day))\b", re.IGNORECASE
 )

@@ -235,6 +235,8 @@ def _measure(text: str, number: Number) -> _Measure:
         return _Measure(ValueKind.SHARE, "", number.start, number.end)
     if money := _currency_before(before):
         return _Measure(ValueKind.MONEY, money[0], number.start - money[1], number.end)
+    if number.unit and (inside := find_unit([number.unit])):
+        return _Measure(ValueKind.MEASURE, inside[0].dimension, number.start, number.end, inside[0].factor)
     following = [m for m, _ in zip(_FOLLOWING.finditer(text, number.end), range(MAX_NOUN_DISTANCE), strict=False)]
     if following and following[0].start() - number.end <= 1 and (found := find_unit([m.group() for m in following])):
         unit, count = found

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from knowhalu.text.agreement import Agreement, compare_values, same_unit
 from knowhalu.text.changes import speaks_of_earlier
 from knowhalu.text.sentences import content_words
+from knowhalu.text.value_clauses import find_owned_value
 from knowhalu.text.value_spans import Role, Value, ValueKind, find_values, values_with_periods
 
 __all__ = [
@@ -110,7 +111,8 @@ def find_conflict(claim: str, sentences: Sequence[str], question: str = "") -> C
 
     It is sure (1) where the sentence that is nearest to the topic has one other value of a known unit, and no sentence as near
     has the same; half as sure where it has several. On training rows a conflict farther away, or between numbers of unknown
-    things, says nothing. Values that the question gives are not compared. The same digits at another scale, as "2.5 billion" for
+    things, says nothing. A sentence also has another value where it gives the claim's value for something else, and for the topic
+    another. Values that the question gives are not compared. The same digits at another scale, as "2.5 billion" for
     "2.5 million", are no result of a calculation (2).
     """
     topic = topic_of_values(claim, question)
@@ -122,6 +124,8 @@ def find_conflict(claim: str, sentences: Sequence[str], question: str = "") -> C
     values = [v for v in values_with_periods(claim) if all(any(c.value == v for c in checks[s]) for s in nearest)]
     values = [v for v in values if not any(compare_values(v, s) is Agreement.EQUAL for s in settled)]
     conflicts = [found for value in values if (found := _conflict(claim, value, nearest, values_with_periods(claim)))]
+    if len(values_with_periods(claim)) == len(values) == 1:
+        conflicts += _misplaced(values[0], nearest, topic)
     return max(conflicts, key=lambda c: (c.sure, c.value not in same), default=None)
 
 
@@ -135,6 +139,7 @@ def _conflict(claim: str, value: Value, sentences: Sequence[str], values: Sequen
         # a value that equals another one of the claim belongs to that one
         taken = {v for v in differing if any(o != value and compare_values(o, v) is Agreement.EQUAL for o in values)}
         differing = [v for v in differing if v not in taken and not _is_rest(value, v, values)]
+        differing = [v for v in differing if not _is_multiple(value, v, values, compared)]
         if differing:
             slip = next((v for v in differing if _is_slip(value, v)), None)
             counts = [v for v in compared if v.kind is ValueKind.COUNT]
@@ -145,11 +150,30 @@ def _conflict(claim: str, value: Value, sentences: Sequence[str], values: Sequen
     return worst
 
 
+def _misplaced(value: Value, sentences: Sequence[str], topic: frozenset[str]) -> list[Conflict]:
+    """Return the conflict with the value that a sentence gives for the topic, where it gives the claim's for something else."""
+    for sentence in sentences:
+        compared = {v: _agreement(value, v) for v in values_with_periods(sentence)}
+        other = find_owned_value(topic, sentence, compared)
+        if other is not None and _has_unit(value, other):
+            return [Conflict(value, other, sentence, 1.0)]
+    return []
+
+
 def _is_rest(part: Value, source: Value, values: Sequence[Value]) -> bool:
     """Tell whether a source's value is the whole of a claim's part or what is left of it: of 31, 12 for "19 of 31"."""
     outer = next((v for v in values if v.role is Role.OUTER and v.start <= part.start and part.end <= v.end and v != part), None)
     wholes = [v.nominal for v in values if outer and v.role is Role.WHOLE and outer.start <= v.start and v.end <= outer.end]
     return any(source.nominal in (whole, whole - part.nominal) for whole in wholes)
+
+
+def _is_multiple(value: Value, source: Value, values: Sequence[Value], given: Iterable[Value]) -> bool:
+    """Tell whether a claim's value is to another one of it as the source's are: "0.5 g in 10 ml" where 5 ml have 250 mg."""
+    if not value.nominal * source.nominal > 0:
+        return False
+    factor = value.nominal / source.nominal
+    pairs = ((v, g) for v in values for g in given if v.kind is g.kind and v.unit and same_unit(v, g) and v.unit != value.unit)
+    return any(v.nominal != g.nominal and math.isclose(v.nominal, factor * g.nominal, rel_tol=1e-6) for v, g in pairs)
 
 
 def _rival(claim: str, value: Value, sentence: str, differing: Sequence[Value], values: Sequence[Value]) -> Value:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.values import Agreement, check_values, compare_values, find_values
+from knowhalu.text.values import Agreement, check_values, compare_values, find_conflict, find_values
 from knowhalu.text.wordlists import MONTHS
 
 EQUAL, OPEN, DIFFERENT = Agreement.EQUAL, Agreement.OPEN, Agreement.DIFFERENT
@@ -28,6 +28,13 @@ def agreement(claim: str, source: str) -> Agreement | None:
         ("2,500,000 tonnes", "2.5 million tonnes", EQUAL),
         ("2.5M tonnes", "2.5 million tonnes", EQUAL),
         ("two and a half million tonnes", "2.5 million tonnes", EQUAL),
+        ("It lasts half an hour.", "30 minutes", EQUAL),
+        ("It lasts half an hour.", "45 minutes", DIFFERENT),
+        ("three quarters of an hour", "45 minutes", EQUAL),
+        ("two years and a half", "30 months", EQUAL),
+        ("a fortnight", "14 days", EQUAL),
+        ("a couple of weeks", "14 days", EQUAL),
+        ("half a litre", "500 ml", EQUAL),
         ("2.5 billion tonnes", "2.5 million tonnes", DIFFERENT),
         ("$3.2bn", "3.2 billion dollars", EQUAL),
         ("3.2 million euros", "€3.2 million", EQUAL),
@@ -140,3 +147,27 @@ def test_every_value_of_a_claim_is_checked_once(claim, source, expected):
 @pytest.mark.parametrize("text", ["No one came.", "The old ones broke.", "They know one another.", "He bought a new one."])
 def test_one_is_no_number_where_it_stands_for_a_noun(text):
     assert find_values(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "expected"),
+    [
+        # the clause of the claim's value is about something else
+        ("The exhibition closes on 9 June.", "The exhibition closes on 2 June, and the auction takes place on 9 June.", "2 June"),
+        ("The ferry is 40 euros.", "Prices: ferry 25 euros, cabin 40 euros.", "25 euros"),
+        # it is about the same, or has nothing of its own
+        ("The exhibition closes on 2 June.", "The exhibition closes on 2 June, and the auction takes place on 9 June.", None),
+        ("The bridge was rebuilt in 1950.", "The bridge was built in 1850 and rebuilt in 1950.", None),
+        ("The mill was restored in 1950.", "The mill was built in 1850 and in 1950.", None),
+    ],
+)
+def test_a_value_that_a_sentence_gives_for_something_else_is_a_conflict(claim, source, expected):
+    found = find_conflict(claim, [source])
+    assert (found.source.text if found else None) == expected
+
+
+@pytest.mark.parametrize("count", [2, 4, 10])
+def test_a_multiple_of_a_portion_is_no_other_value(count):
+    portion = "One spoonful of 5 ml contains 120 mg of iron."
+    assert find_conflict(f"{5 * count} ml contain {120 * count} mg of iron.", [portion]) is None
+    assert find_conflict(f"{5 * count} ml contain {120 * count + 40} mg of iron.", [portion]) is not None

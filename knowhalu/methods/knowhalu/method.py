@@ -26,7 +26,7 @@ from knowhalu.methods.knowhalu.reasons import quoted
 from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.text.blocks import UnitKind
-from knowhalu.text.claims import NoClaim, find_claims
+from knowhalu.text.claims import NoClaim, declines_as_well, find_claims
 from knowhalu.text.courtesies import is_assent
 from knowhalu.text.sentences import Span, segments, word_count
 from knowhalu.text.withheld import find_withheld_answer
@@ -102,7 +102,7 @@ class KnowHalu:
         if not parts:
             return _judge_refusal(sample, _no_claims(sample, skipped, self.name))
         extraction = None
-        if sample.question and self.options.off_target and len(parts) == 1:
+        if sample.question and self.options.off_target and len(parts) == 1 and not _declines_in_part(skipped, parts[0].span.text):
             extraction = yield from self.reasoner.extract(sample.question, _without_courtesies(sample.response, skipped))
             if extraction.refusal or extraction.is_none:
                 verdict = _without_facts(sample, extraction, skipped, self.name)
@@ -129,7 +129,9 @@ class KnowHalu:
         parts = []
         for c in checked:
             is_code = c.kind is UnitKind.CODE
-            keeps = len(checked) == 1 or (word_count(c.text) <= MAX_FRAGMENT_WORDS and not is_code)
+            # beside half a refusal, the other half need not answer
+            whole = len(checked) == 1 and not _declines_in_part(skipped, c.text)
+            keeps = whole or (word_count(c.text) <= MAX_FRAGMENT_WORDS and not is_code)
             meta: dict[str, Any] = {META_CODE: True} if is_code else {}
             if c.context and not (keeps and sample.question):
                 meta[META_CONTEXT] = c.context
@@ -196,6 +198,16 @@ class KnowHalu:
         return (yield from retrieve_passages(part, queries, k))
 
 
+def _declines(skipped: Sequence[SkippedSpan]) -> bool:
+    """Tell whether a part of the response declines to answer."""
+    return any(s.reason == NoClaim.REFUSAL for s in skipped)
+
+
+def _declines_in_part(skipped: Sequence[SkippedSpan], rest: str) -> bool:
+    """Tell whether a part of the response declines to answer, and the rest says something."""
+    return _declines(skipped) and not declines_as_well(rest)
+
+
 def _without_courtesies(text: str, skipped: Sequence[SkippedSpan]) -> str:
     """Return a response without the courtesies that say neither yes nor no."""
     polite = [s for s in reversed(skipped) if s.reason == NoClaim.COURTESY and not is_assent(s.text)]
@@ -207,7 +219,7 @@ def _without_courtesies(text: str, skipped: Sequence[SkippedSpan]) -> str:
 def _no_claims(sample: Sample, skipped: tuple[SkippedSpan, ...], method: str) -> Verdict:
     """Decide a text that claims nothing: a refusal is no hallucination, anything else leaves nothing to check."""
     verdict = nothing_to_check_verdict(sample, method)
-    if any(s.reason == NoClaim.REFUSAL for s in skipped):
+    if _declines(skipped):
         told = {"label": Label.CORRECT, "hallucinated": False, "probability": 0.05, "reason": REFUSAL_NOTE}
         verdict = verdict.model_copy(update={**told, "inconclusive_reason": None})
     return verdict.model_copy(update={"skipped": skipped})

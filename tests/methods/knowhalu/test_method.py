@@ -227,6 +227,29 @@ def test_a_response_that_only_declines_is_no_hallucination_and_asks_nobody():
     assert not searches and verdict.extraction is None
 
 
+@pytest.mark.parametrize(
+    ("rest", "checked"),
+    [
+        ("The notes do say that she was born in Paris.", ["The notes do say that she was born in Paris."]),
+        ("The text doesn't mention the year.", []),
+        ("You may want to ask the library.", []),
+    ],
+)
+def test_what_is_stated_beside_a_refusal_is_checked_as_a_claim_and_need_not_answer_the_question(rest, checked):
+    refusal = Extraction(entity=None, asked_for="a time", reason="declines", confidence=0.9, refusal=True)
+    asked = []
+
+    class Asking(Script):
+        def judge(self, part, steps, form):
+            asked.append((part.response, part.question))
+            return super().judge(part, steps, form)
+
+    script = Asking({(BASE, "*"): (Label.INCORRECT, 0.9)}, extraction=refusal)
+    verdict, _ = drive(KnowHalu(script), QA.model_copy(update={"response": f"Sorry, I can't tell you when that was. {rest}"}))
+    assert asked == [(text, None) for text in checked]
+    assert verdict.hallucinated is bool(checked)
+
+
 def test_an_answer_of_several_claims_is_checked_claim_by_claim_and_only_a_fragment_with_the_question():
     none = Extraction(entity=None, asked_for="a time", reason="", confidence=0.9)
     asked = []
