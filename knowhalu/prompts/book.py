@@ -23,7 +23,8 @@ from knowhalu.prompts.examples import (
     load_judged_examples,
     read_examples,
 )
-from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, shield
+from knowhalu.prompts.shielding import shield
+from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section
 from knowhalu.requests import Generate
 from knowhalu.types import KnowledgeForm, Label, Passage, Query, Sample, Step, Task
 

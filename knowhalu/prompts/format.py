@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from knowhalu.prompts.examples import TASK_FIELDS, ExampleSource
-from knowhalu.prompts.template import PromptText, join_sections, section, shield
+from knowhalu.prompts.shielding import shield
+from knowhalu.prompts.template import PromptText, join_sections, section
 from knowhalu.types import Entity, Label, Passage, Query, Sample, Step, Task
 
 Formulation = Literal["specific", "general", "combined"]
