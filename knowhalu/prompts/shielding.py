@@ -28,7 +28,7 @@ _SHAPES = {
     "[": rf"[|\uff5c][^|\uff5c\[\]\n]+[|\uff5c]\]|(?-i:/?(?:{_CAPITALS})\])|e~\[",
     "]": r"~!?[a-z]+[\[\]]",
     "\u25c1": r"[^\s\u25c1\u25b7]+\u25b7",
-    ">": r">(?-i:[A-Z]+)<<",
+    ">": r">(?-i:[A-Z]+)<\\*<",
 }
 """What makes a token of the text after a character, by that character."""
 _TOKEN = re.compile("|".join(rf"{re.escape(c)}\\*(?!\\)(?={shape})" for c, shape in _SHAPES.items()), re.IGNORECASE)
