@@ -159,6 +159,7 @@ class Verdict(_Explained, _Result):
     `inconclusive_reason` is set for INCONCLUSIVE texts only. `relation` tells for an INCORRECT text whether the sources
     contradict it or are neutral; None where it was not compared with sources, or where the method does not tell. `unscaled` is
     the probability before a profile's scaling, `index` the seal of the index that was searched, `stages` those of a cascade.
+    `thinking` is what a reasoning model thought before its replies, in their order; no label is read from it.
     """
 
     id: str
@@ -177,6 +178,7 @@ class Verdict(_Explained, _Result):
     skipped: tuple[SkippedSpan, ...] = Field((), validation_alias=AliasChoices("skipped", "unchecked"))
     unscaled: float | None = None
     stages: tuple[CascadeStage, ...] = ()
+    thinking: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
 
@@ -275,8 +277,9 @@ class Revision(_Result):
     """A text revised until its sources support it, with all changes.
 
     `method` is the detector's name. A refused revision has no `revised` text; its changes are what would have been dropped.
-    `unflagged_changed` counts changed sentences that the detector had passed. `usage` and `seconds` are of the whole revision,
-    with all of its checks; those within `before` and `after` are empty. `index` is the seal of the searched index, or None.
+    `unflagged_changed` counts changed sentences that the detector had passed. `usage`, `seconds` and `thinking` are of the whole
+    revision, with all of its checks; those within `before` and `after` are empty. `index` is the seal of the searched index, or
+    None.
     """
 
     id: str
@@ -291,6 +294,7 @@ class Revision(_Result):
     unflagged_changed: int = 0
     before: Verdict
     after: Verdict | None
+    thinking: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
     index: str | None = None

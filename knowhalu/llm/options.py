@@ -7,6 +7,8 @@ from pydantic import Field
 
 from knowhalu.types import Record
 
+DialectName = Literal["auto", "vllm", "sglang", "llama.cpp", "llama-cpp-python", "ollama", "other"]
+
 
 class LLMOptions(Record):
     """The language model, where it runs and how it is called; used if `reasoner` is "llm"."""
@@ -23,6 +25,12 @@ class LLMOptions(Record):
     constrain: Literal["auto", "structured", "grammar", "logprobs"] = Field(
         "auto",
         description="how a server constrains labels: structured outputs (vLLM), a grammar (llama.cpp) or top log-probabilities",
+    )
+    dialect: DialectName = Field(
+        "auto", description="kind of server, which decides how requests are written; auto: as its list of models says"
+    )
+    thinking_tokens: int = Field(
+        2048, ge=0, description="tokens that a model may think for before a reply, where its thinking cannot be switched off"
     )
     system: str | None = Field(None, description="system prompt that replaces that of the prompt file; empty: none")
     prompts: Path | None = Field(
