@@ -105,18 +105,18 @@ class KnowHaluPromptBook(PromptBook):
         """Ask for the next thought and query."""
         lines = [*layout.format_steps(steps, self.formulation, thoughts=True), section(f"{layout.THOUGHT} {len(steps) + 1}")]
         values = {"sample": layout.format_sample(part), "steps": join_sections(lines)}
-        return self.request("query", part.task, form, self.formulation, **values)
+        return self.request("query", layout.shown_task(part), form, self.formulation, **values)
 
     def knowledge(self, part: Sample, query: Query, passages: Sequence[Passage], form: KnowledgeForm) -> Generate:
         """Ask what the passages say about a query."""
         lines = layout.format_query(query, self.formulation)
         values = {"passages": join_sections(layout.format_passages(passages)), "query": join_sections(lines)}
-        return self.request("knowledge", part.task, form, self.formulation, **values)
+        return self.request("knowledge", layout.shown_task(part), form, self.formulation, **values)
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
         """Ask what the knowledge confirms and contradicts; the label comes after that."""
         values = {"sample": layout.format_sample(part), "steps": join_sections(layout.format_steps(steps, self.formulation))}
-        return self.request("judge", part.task, form, self.formulation, **values)
+        return self.request("judge", layout.shown_task(part), form, self.formulation, **values)
 
 
 def knowhalu_family(formulation: layout.Formulation = "combined") -> PromptFamily:
