@@ -151,7 +151,8 @@ def _is_context_overflow(message: str) -> bool:
 
 def _is_permanent(message: str) -> bool:
     """Return whether another try would meet the same error, whatever its status."""
-    text, permanent = message.lower(), ("logits_all", "chat template", "not supported", "not implemented")
+    permanent = ("logits_all", "chat template", "not supported", "not implemented", "roles must alternate", "prefill")
+    text = message.lower()
     return _is_context_overflow(message) or any(w in text for w in permanent)
 
 

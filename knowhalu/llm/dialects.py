@@ -90,14 +90,14 @@ class ServerSession:
     def learn(self, status: int, message: str, body: dict[str, Any]) -> bool:
         """Adapt to a refusal of `body`; return whether a changed request is worth another try."""
         words = message.lower()
+        if self._learn_roles(words, [turn["role"] for turn in body.get("messages", ())]):
+            return True
         no_route = status in (404, 405) and "model" not in words
         if self.style_is_open and self.style == "chat" and (no_route or any(w in words for w in NO_TEMPLATE_MESSAGES)):
             self.style = "completion"
             return True
         if status not in (400, 404, 422, 500, 501):
             return False
-        if self._learn_roles(words, [turn["role"] for turn in body.get("messages", ())]):
-            return True
         for name in DROPPABLE_FIELDS:
             if name in body and name in words:
                 self.dropped.add(name)
@@ -112,14 +112,14 @@ class ServerSession:
         return False
 
     def _learn_roles(self, words: str, roles: list[str]) -> bool:
-        """Adapt to a refusal of the roles of a chat."""
-        if "assistant" in roles and self.prefills and any(w in words for w in NO_PREFILL_MESSAGES):
+        """Adapt to a refusal of the roles of a chat; another request may have met it before."""
+        if roles[-1:] == ["assistant"] and any(w in words for w in NO_PREFILL_MESSAGES):
             self.prefills = False
-        elif "system" in roles and self.system_role and any(w in words for w in NO_SYSTEM_MESSAGES):
+            return True
+        if "system" in roles and any(w in words for w in NO_SYSTEM_MESSAGES):
             self.system_role = False
-        else:
-            return False
-        return True
+            return True
+        return False
 
     def body(self, request: Generate, *, max_tokens: int, constrained: bool = True) -> dict[str, Any]:
         """Return the JSON of a request; a reply is constrained to its choices if `constrained` and the server can do so."""
