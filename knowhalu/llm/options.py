@@ -7,6 +7,12 @@ from pydantic import Field
 
 from knowhalu.types import Record
 
+SHORTER_PROMPT_HINT = (
+    "or send less: give long sources as documents, of which the nearest passages are read, and not as knowledge, which is read "
+    "whole; retrieve fewer passages and take fewer steps (knowhalu.passages, knowhalu.max_steps); with another method, set fewer "
+    "source_words"
+)
+"""The remedy for a prompt that exceeds the context, beside a longer context."""
 DialectName = Literal["auto", "vllm", "sglang", "llama.cpp", "llama-cpp-python", "ollama", "other"]
 
 

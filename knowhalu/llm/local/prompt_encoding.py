@@ -7,6 +7,7 @@ from itertools import permutations
 from typing import Any, Literal
 
 from knowhalu.errors import ModelError, StageError
+from knowhalu.llm.options import SHORTER_PROMPT_HINT
 from knowhalu.llm.thinking import close_thinking
 from knowhalu.llm.turn_tokens import check_turn_tokens, marked
 from knowhalu.requests import Generate
@@ -114,11 +115,10 @@ class PromptEncoder:
 
     def _check_length(self, prompt: int, reply: int) -> None:
         if self.limit is not None and prompt + reply > self.limit:
-            raise StageError(
-                "generate",
-                f"the prompt has {prompt} tokens and the reply may have {reply}, more than the model's context of {self.limit}. "
-                "Use a model with a longer context, or fewer passages or steps; nothing is truncated.",
-            )
+            sizes = f"the prompt has {prompt} tokens and the reply may have {reply}"
+            reason = f"{sizes}, more than the model's context of {self.limit}; nothing is truncated"
+            longer = f"Use a model with a longer context (vLLM: llm.max_length), {SHORTER_PROMPT_HINT}"
+            raise StageError("generate", f"{reason}. {longer}")
 
     def reply(self, context: Sequence[int], tokens: Sequence[int]) -> str:
         """Return the text of tokens that follow the context."""
