@@ -151,7 +151,10 @@ def _is_context_overflow(message: str) -> bool:
 
 def _is_permanent(message: str) -> bool:
     """Return whether another try would meet the same error, whatever its status."""
-    permanent = ("logits_all", "chat template", "not supported", "not implemented", "roles must alternate", "prefill")
+    permanent = (
+        "logits_all", "chat template", "not supported", "not implemented", "roles must alternate", "prefill",
+        "does not match the expected",  # llama.cpp, where a reply does not fit the template's format
+    )  # fmt: skip
     text = message.lower()
     return _is_context_overflow(message) or any(w in text for w in permanent)
 

@@ -23,6 +23,7 @@ NO_SYSTEM_MESSAGES = ("system role", "system message", "system prompt", "roles m
 """What chat templates say that know no system role; the system prompt opens the user's message then."""
 MAX_STOPS = 4
 """Stop strings for a server that limits them; a reply is cut at the others here."""
+ADAPTABLE_STATUS = (400, 404, 422, 500, 501)
 NO_TEMPLATE_MESSAGES = ("chat template", "chat_template", "does not support chat")
 
 
@@ -92,16 +93,16 @@ class ServerSession:
         words = message.lower()
         if self._learn_roles(words, [turn["role"] for turn in body.get("messages", ())]):
             return True
+        for name in DROPPABLE_FIELDS:
+            if name in body and name in words and status in ADAPTABLE_STATUS:
+                self.dropped.add(name)
+                return True
         no_route = status in (404, 405) and "model" not in words
         if self.style_is_open and self.style == "chat" and (no_route or any(w in words for w in NO_TEMPLATE_MESSAGES)):
             self.style = "completion"
             return True
-        if status not in (400, 404, 422, 500, 501):
+        if status not in ADAPTABLE_STATUS:
             return False
-        for name in DROPPABLE_FIELDS:
-            if name in body and name in words:
-                self.dropped.add(name)
-                return True
         if "stop" in words and (stops := len(body.get("stop", ()))):
             self.max_stops = MAX_STOPS if stops > MAX_STOPS else 0
             return True

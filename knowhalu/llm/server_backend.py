@@ -184,10 +184,11 @@ class ServerBackend:
     ) -> ServerReply:  # fmt: skip
         """Send one request, and again without each thing that the server turns out not to support.
 
-        A model that thinks although it was told not to gets room for it, once.
+        A model that thinks although it was told not to gets room for it; where its answer is begun, only once it thought there, too.
         """
+        makes_room = session.thinks and not session.prefill(request)[0]
         while True:
-            room = self.options.thinking_tokens if session.thinks else 0
+            room = self.options.thinking_tokens if makes_room else 0
             body = session.body(request, max_tokens=max_tokens + room, constrained=constrained)
             path = session.path
             try:
@@ -195,7 +196,8 @@ class ServerBackend:
                 session.style_is_open = False
                 session.thinks |= reply.thought
                 is_cut = reply.unanswered or reply.finish_reason == "length"
-                if reply.thought and is_cut and not room and self.options.thinking_tokens:
+                if reply.thought and is_cut and not makes_room and self.options.thinking_tokens:
+                    makes_room = True
                     continue
                 if reply.unanswered:
                     reason = f"{self._client.shown_url}: {thinking_error(room)}"

@@ -48,7 +48,7 @@ def parse_reply(payload: Any, where: str, raw: str) -> ServerReply:
     first = choices[0]
     finish = _finish_reason(first.get("finish_reason"), where, raw)
     written, thought = _texts(first, where, raw)
-    split = split_thinking(written)
+    split = split_thinking(written.lstrip() if thought.strip() else written)
     thinking = "\n".join(filter(None, (thought.strip(), split.thinking)))
     tokens = _logprobs(first.get("logprobs"))
     if thinking or split.answer != written:

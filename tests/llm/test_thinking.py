@@ -1,12 +1,15 @@
 """Models that think: their thinking is switched off or cut off, and no label is read from it."""
 
 import asyncio
+import json
+from pathlib import Path
 
 import pytest
 
 from knowhalu.errors import ReplyError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
+from knowhalu.llm.server_reply import parse_reply
 from knowhalu.llm.thinking import close_thinking, split_thinking
 from tests.support.fake_server import FakeServer, running
 from tests.support.llm_contract import CHOICE, FREE, LABELS, asker, changed
@@ -98,11 +101,22 @@ def test_a_label_and_its_probability_are_those_of_the_answer(field):
     assert len(sent(fake)) == 1
 
 
+def test_a_real_reply_of_a_thinking_model_is_read():
+    """Replies of llama.cpp to the template of DeepSeek-R1; the first was written by a grammar."""
+    recorded = json.loads((Path(__file__).parent / "llama_cpp_thinking.json").read_text(encoding="utf-8"))
+    reply = parse_reply(recorded["answered"], "", "")
+    assert (reply.text, reply.thinking, reply.unanswered) == ("INCORRECT", "So CORRECT.", False)
+    assert "".join(p.token for p in reply.positions) == "INCORRECT" and len(reply.logprobs) == len(reply.positions)
+    cut = parse_reply(recorded["cut"], "", "")
+    assert (cut.text, cut.thinking, cut.unanswered, cut.finish_reason) == ("", "The sea is", True, "length")
+    assert cut.positions is None and cut.logprobs == ()
+
+
 def test_the_log_probabilities_of_the_thinking_do_not_count():
     with running(FakeServer()) as fake:
         fake.strike("model", thinking_apart("reasoning", ["a", "b", "c"], [" It", " is"]))
         (reply,) = ask(fake, FREE)
-    assert (reply.text, reply.logprobs) == (" It is", (-0.1, -0.1))
+    assert (reply.text, reply.logprobs) == ("It is", (-0.1, -0.1))
 
 
 def test_a_label_that_is_only_thought_is_no_label():
@@ -170,6 +184,19 @@ def test_a_switch_that_the_server_refuses_is_left_out():
         fake.strike("model", strict, forever=True)
         replies = ask(fake, FREE, FREE)
     assert all(r.text for r in replies)
+    assert all(r.path == "/v1/chat/completions" for r in fake.requests if r.method == "POST")
+    assert not {"chat_template_kwargs", "reasoning_effort"} & set(sent(fake)[-1])
+
+
+def test_a_label_after_a_begun_answer_gets_no_room_for_thinking():
+    def wants(prompt):
+        return "Judgment: INCORRECT" if "Is the sea wet" in prompt else "<think>Hm</think>It is."
+
+    with running(FakeServer(TinyModel(wants, 0.99999), kind="ollama")) as fake:
+        llm = asker(ServerBackend(LLMOptions(url=fake.url)))
+        (thought,), (label,) = llm([FREE]), llm([CHOICE])
+    assert (thought.text, label.text) == ("It is.", "INCORRECT")
+    assert all(body["max_tokens"] < 100 for body in sent(fake) if "Is the sea wet" in body["messages"][0]["content"])
 
 
 def test_the_thinking_is_kept_in_the_verdict(tmp_path):
