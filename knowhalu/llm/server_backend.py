@@ -20,7 +20,7 @@ from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_reply import ServerReply, cut_at_stop, parse_reply, strip_echo
 from knowhalu.llm.thinking import opens_thinking, thinking_error
-from knowhalu.llm.turn_tokens import check_turn_tokens, read_special_tokens
+from knowhalu.llm.turn_tokens import TurnTokens, read_special_tokens
 from knowhalu.requests import Completion, Generate
 
 
@@ -40,7 +40,7 @@ class ServerBackend:
         self._client = JsonClient(options, sleep)
         self._cards: list[dict[str, Any]] = []
         self._session: ServerSession | None = None
-        self._special_tokens: frozenset[str] = frozenset()
+        self._turn_tokens = TurnTokens()
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[ServerSession]] = {}
 
     async def answer(self, request: Generate) -> Completion:
@@ -51,7 +51,7 @@ class ServerBackend:
         """
         session = await self._open_session()
         if session.style == "chat":
-            check_turn_tokens(request, self._special_tokens)
+            self._turn_tokens.check(request)
         return await (self._choose(request, session) if request.choices else self._continue(request, session))
 
     async def identity(self) -> str:
@@ -104,7 +104,7 @@ class ServerBackend:
         owner = OWNERS.get(str(card.get("owned_by")), "other")
         dialect = DIALECTS[owner if options.dialect == "auto" else options.dialect]
         if card.get("root"):  # the model's folder, which is here where the server runs on this machine
-            self._special_tokens = await asyncio.to_thread(read_special_tokens, Path(str(card["root"])))
+            self._turn_tokens = TurnTokens(await asyncio.to_thread(read_special_tokens, Path(str(card["root"]))))
         constrain: str = options.constrain
         if constrain == "auto" or (constrain == "grammar" and dialect.constrain == "regex"):
             constrain = dialect.constrain
@@ -184,7 +184,7 @@ class ServerBackend:
     ) -> ServerReply:  # fmt: skip
         """Send one request, and again without each thing that the server turns out not to support.
 
-        A model that thinks although it was told not to gets room for it; where its answer is begun, only once it thought there, too.
+        A model that thinks although it was told not to gets room for it; if its answer is begun, only once it has thought there.
         """
         makes_room = session.thinks and not session.prefill(request)[0]
         while True:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from knowhalu.errors import ModelError, StageError
 from knowhalu.llm.options import SHORTER_PROMPT_HINT
 from knowhalu.llm.thinking import close_thinking
-from knowhalu.llm.turn_tokens import check_turn_tokens, marked
+from knowhalu.llm.turn_tokens import TurnTokens
 from knowhalu.requests import Generate
 
 TokenIds = tuple[int, ...]
@@ -70,12 +70,12 @@ class PromptEncoder:
         return close_thinking(str(text))
 
     @cached_property
-    def _turn_tokens(self) -> frozenset[str]:
+    def _turn_tokens(self) -> TurnTokens:
         """The special tokens of the tokenizer, which would begin or end a turn inside the text of a chat."""
         if not self.is_chat:
-            return frozenset()
+            return TurnTokens()
         added = [str(token) for token in self.tokenizer.added_tokens_decoder.values() if token.special]
-        return marked([*map(str, self.tokenizer.all_special_tokens), *added])
+        return TurnTokens([*map(str, self.tokenizer.all_special_tokens), *added])
 
     def text(self, request: Generate) -> str:
         """Return the text that the model continues."""
@@ -94,7 +94,7 @@ class PromptEncoder:
     def frame(self, request: Generate) -> EncodedPrompt:
         """Encode one request; raises StageError where it exceeds the context, or a choice is a prefix of another."""
         text = self.text(request)
-        check_turn_tokens(request, self._turn_tokens)
+        self._turn_tokens.check(request)
         context = self.tokens(text)
         if not context:
             raise StageError("generate", "the prompt is empty")
