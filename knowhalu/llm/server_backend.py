@@ -173,11 +173,10 @@ class ServerBackend:
         named = [c for c in search.choices if re.search(rf"(?<!\w){re.escape(c)}(?!\w)", text)]
         if len(named) == 1 and text.startswith(named[0]):
             return named[0]
-        reason = f"the reply is none of {', '.join(search.choices)}, and has no log-probabilities"
+        reason = f"{self._client.shown_url}: the reply is none of {', '.join(search.choices)}, and has no log-probabilities"
         used = f"{session.dialect.name} was used with llm.constrain = {session.constrain!r}"
-        raise ReplyError(
-            "generate", f"{self._client.shown_url}: {reason}. {used}; try another value, or another server", reply=reply.text
-        )
+        cure = "Set llm.dialect or llm.constrain, or try another server"
+        raise ReplyError("generate", f"{reason}. {used}. {cure}", reply=reply.text)
 
     async def _post(
         self, request: Generate, session: ServerSession, max_tokens: int, *, constrained: bool = True
