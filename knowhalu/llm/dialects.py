@@ -65,7 +65,10 @@ OWNERS: dict[str, DialectName] = {
 
 @dataclass
 class ServerSession:
-    """How requests to one server are written, adapted to what it has rejected so far."""
+    """How requests to one server are written, adapted to what it has rejected so far.
+
+    `thinks`: replies begin with thinking; `opens_thinking`: the chat template opens it, so that only its end is marked.
+    """
 
     dialect: Dialect
     model: str
@@ -73,6 +76,7 @@ class ServerSession:
     constrain: str
     top: int = TOP_LOGPROBS[0]
     thinks: bool = False
+    opens_thinking: bool = False
     prefills: bool = True
     system_role: bool = True
     max_stops: int | None = None

@@ -19,7 +19,7 @@ from knowhalu.llm.dialects import DIALECTS, OWNERS, ServerSession
 from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_reply import ServerReply, cut_at_stop, parse_reply, strip_echo
-from knowhalu.llm.thinking import opens_thinking, thinking_error
+from knowhalu.llm.thinking import opens_thinking, template_opens_thinking, thinking_error
 from knowhalu.llm.turn_tokens import TurnTokens, read_special_tokens
 from knowhalu.requests import Completion, Generate
 
@@ -103,12 +103,15 @@ class ServerBackend:
         card = next((c for c in self._cards if c.get("id") == model), self._cards[0] if self._cards else {})
         owner = OWNERS.get(str(card.get("owned_by")), "other")
         dialect = DIALECTS[owner if options.dialect == "auto" else options.dialect]
+        opens = False
         if card.get("root"):  # the model's folder, which is here where the server runs on this machine
-            self._turn_tokens = TurnTokens(await asyncio.to_thread(read_special_tokens, Path(str(card["root"]))))
+            folder = Path(str(card["root"]))
+            self._turn_tokens = TurnTokens(await asyncio.to_thread(read_special_tokens, folder))
+            opens = await asyncio.to_thread(template_opens_thinking, folder)
         constrain: str = options.constrain
         if constrain == "auto" or (constrain == "grammar" and dialect.constrain == "regex"):
             constrain = dialect.constrain
-        return ServerSession(dialect, model, options.style, constrain)
+        return ServerSession(dialect, model, options.style, constrain, thinks=opens, opens_thinking=opens)
 
     async def _continue(self, request: Generate, session: ServerSession) -> Completion:
         """Generate free text after the prompt and its prefill."""
@@ -185,7 +188,8 @@ class ServerBackend:
 
         A model that thinks although it was told not to gets room for it; if its answer is begun, only once it has thought there.
         """
-        makes_room = session.thinks and not session.prefill(request)[0]
+        begun = bool(session.prefill(request)[0])
+        makes_room = session.thinks and not begun
         while True:
             room = self.options.thinking_tokens if makes_room else 0
             body = session.body(request, max_tokens=max_tokens + room, constrained=constrained)
@@ -193,6 +197,8 @@ class ServerBackend:
             try:
                 reply = await self._client.post(path, body, parse_reply)
                 session.style_is_open = False
+                if session.opens_thinking and session.style == "chat" and not (begun or reply.thought):
+                    reply = reply.as_thinking()
                 session.thinks |= reply.thought
                 is_cut = reply.unanswered or reply.finish_reason == "length"
                 if reply.thought and is_cut and not makes_room and self.options.thinking_tokens:

@@ -36,6 +36,10 @@ class ServerReply(NamedTuple):
         """Tell whether the model thought before it answered, or instead."""
         return bool(self.thinking) or self.unanswered
 
+    def as_thinking(self) -> "ServerReply":
+        """Return a reply whose text is no answer but the beginning of a thinking."""
+        return self._replace(text="", thinking=self.text, unanswered=True, logprobs=(), positions=None)
+
 
 def parse_reply(payload: Any, where: str, raw: str) -> ServerReply:
     """Parse one reply; `where` and `raw` are for the error.

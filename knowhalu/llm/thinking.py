@@ -4,9 +4,11 @@ Servers return it in a field of its own, or leave it in the text between marks t
 the thinking itself, as that of DeepSeek-R1 does, only the closing mark is in the text.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from knowhalu.errors import ReplyError
@@ -89,6 +91,19 @@ def close_thinking(prompt: str) -> str:
     return f"{prompt}<|channel|>final<|message|>" if _HARMONY_TURN.search(prompt) else prompt
 
 
+def template_opens_thinking(folder: Path) -> bool:
+    """Tell whether the chat template in the folder of a model opens the thinking before every reply, as that of DeepSeek-R1."""
+    try:
+        template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        try:
+            template = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("chat_template")
+        except (OSError, ValueError, AttributeError):
+            return False
+    last_turn = template.rpartition("add_generation_prompt")[2] if isinstance(template, str) else ""
+    return bool(re.search(rf"<{_WORDS}>", last_turn)) and not re.search(rf"</{_WORDS}>", last_turn)
+
+
 def answer_tokens(tokens: Sequence[T], answer: str) -> list[T]:
     """Return the tokens of the answer, which ends a reply; none where they cannot be found."""
     wanted, written = answer.strip(), ""
@@ -117,6 +132,6 @@ def thinking_error(thinking_tokens: int) -> str:
     """Explain that a model thinks instead of answering, and name the remedy."""
     return (
         f"the model thinks before it answers, and has not answered within the {thinking_tokens:,} tokens that it may think for. "
-        "Switch its thinking off at the server (llama.cpp: --reasoning-budget 0), raise llm.thinking_tokens, or use an instruct "
-        "model"
+        "Switch its thinking off at the server (llama.cpp: --reasoning-budget 0; vLLM: no --reasoning-parser, which takes a begun "
+        "answer for thinking), raise llm.thinking_tokens, or use an instruct model"
     )

@@ -10,7 +10,7 @@ from knowhalu.errors import ReplyError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.llm.server_reply import parse_reply
-from knowhalu.llm.thinking import close_thinking, split_thinking
+from knowhalu.llm.thinking import close_thinking, split_thinking, template_opens_thinking
 from tests.support.fake_server import FakeServer, running
 from tests.support.llm_contract import CHOICE, FREE, LABELS, asker, changed
 from tests.support.tiny_model import TinyModel
@@ -197,6 +197,36 @@ def test_a_label_after_a_begun_answer_gets_no_room_for_thinking():
         (thought,), (label,) = llm([FREE]), llm([CHOICE])
     assert (thought.text, label.text) == ("It is.", "INCORRECT")
     assert all(body["max_tokens"] < 100 for body in sent(fake) if "Is the sea wet" in body["messages"][0]["content"])
+
+
+@pytest.mark.parametrize(
+    ("name", "opens"), [("deepseek-r1-distill", True), ("qwen3", False), ("glm-4.5", False), ("gpt-oss", False)]
+)
+def test_a_template_that_opens_the_thinking_is_known(tmp_path, name, opens):
+    template = (Path(__file__).parent / "local/chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    assert template_opens_thinking(tmp_path) == opens
+    (tmp_path / "chat_template.jinja").write_text(template, encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").unlink()
+    assert template_opens_thinking(tmp_path) == opens and not template_opens_thinking(tmp_path / "nowhere")
+
+
+def test_what_a_template_that_opens_the_thinking_leaves_unmarked_is_no_answer(tmp_path):
+    (tmp_path / "chat_template.jinja").write_text("{% if add_generation_prompt %}<assistant><think>{% endif %}")
+
+    async def models(exchange):
+        await exchange.send(200, {"data": [{"id": "tiny", "owned_by": "vllm", "root": str(tmp_path)}]})
+
+    def wants(prompt):
+        if "Is the sea wet" in prompt:
+            return "Judgment: INCORRECT"
+        return "Hm, is it?</think>\n\nIt is." if "sea" in prompt else "Hm, it is CORRECT."
+
+    with running(FakeServer(TinyModel(wants, 0.99999))) as fake:
+        fake.models = models
+        answered, cut, label = ask(fake, FREE, changed(FREE, prompt="Tell me."), CHOICE)
+    assert (answered.text, answered.thinking) == ("It is.", "Hm, is it?")
+    assert isinstance(cut, ReplyError) and (cut.reply, label.text) == ("Hm, it is CORRECT.", "INCORRECT")
 
 
 def test_the_thinking_is_kept_in_the_verdict(tmp_path):
