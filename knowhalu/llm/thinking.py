@@ -132,6 +132,6 @@ def thinking_error(thinking_tokens: int) -> str:
     """Explain that a model thinks instead of answering, and name the remedy."""
     return (
         f"the model thinks before it answers, and has not answered within the {thinking_tokens:,} tokens that it may think for. "
-        "Switch its thinking off at the server (llama.cpp: --reasoning-budget 0; vLLM: no --reasoning-parser, which takes a begun "
-        "answer for thinking), raise llm.thinking_tokens, or use an instruct model"
+        "Switch its thinking off at the server (llama.cpp: --reasoning-budget 0; vLLM: no --reasoning-parser, which takes a "
+        "begun answer for thinking), raise llm.thinking_tokens, or use an instruct model"
     )
