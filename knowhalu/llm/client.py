@@ -12,7 +12,7 @@ import tenacity
 from knowhalu.errors import BackendError, ReplyError, SettingsError, hide_password
 from knowhalu.io import http
 from knowhalu.io.http import TransientFault
-from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.options import SHORTER_PROMPT_HINT, LLMOptions
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
@@ -135,8 +135,8 @@ def read_api_key(options: LLMOptions) -> str:
 def _explain_refusal(status: int, message: str, key_env: str) -> str:
     """Explain a server's refusal and name the remedy."""
     if _is_context_overflow(message):
-        remedy = "Serve the model with a longer context (vLLM: --max-model-len, llama.cpp: -c), or use fewer passages per query"
-        return f"the prompt is longer than the model's context: {message}. {remedy} (knowhalu.passages)"
+        longer = "Serve the model with a longer context (vLLM: --max-model-len; llama.cpp: -c, which its -np slots share)"
+        return f"the prompt is longer than the model's context: {message.rstrip('.')}. {longer}, {SHORTER_PROMPT_HINT}"
     if status in (401, 403):
         return f"the server requires a key ({message}). Put it into the environment variable {key_env}"
     if 300 <= status < 400:
@@ -151,7 +151,11 @@ def _is_context_overflow(message: str) -> bool:
 
 def _is_permanent(message: str) -> bool:
     """Return whether another try would meet the same error, whatever its status."""
-    text, permanent = message.lower(), ("logits_all", "chat template", "not supported", "not implemented")
+    permanent = (
+        "logits_all", "chat template", "not supported", "not implemented", "roles must alternate", "prefill",
+        "does not match the expected",  # llama.cpp, where a reply does not fit the template's format
+    )  # fmt: skip
+    text = message.lower()
     return _is_context_overflow(message) or any(w in text for w in permanent)
 
 

@@ -7,6 +7,14 @@ from pydantic import Field
 
 from knowhalu.types import Record
 
+SHORTER_PROMPT_HINT = (
+    "or send less: give long sources as documents, of which the nearest passages are read, and not as knowledge, which is read "
+    "whole; retrieve fewer passages and take fewer steps (knowhalu.passages, knowhalu.max_steps); with another method, set fewer "
+    "source_words"
+)
+"""The remedy for a prompt that exceeds the context, beside a longer context."""
+DialectName = Literal["auto", "vllm", "sglang", "llama.cpp", "llama-cpp-python", "ollama", "other"]
+
 
 class LLMOptions(Record):
     """The language model, where it runs and how it is called; used if `reasoner` is "llm"."""
@@ -23,6 +31,12 @@ class LLMOptions(Record):
     constrain: Literal["auto", "structured", "grammar", "logprobs"] = Field(
         "auto",
         description="how a server constrains labels: structured outputs (vLLM), a grammar (llama.cpp) or top log-probabilities",
+    )
+    dialect: DialectName = Field(
+        "auto", description="kind of server, which decides how requests are written; auto: as its list of models says"
+    )
+    thinking_tokens: int = Field(
+        2048, ge=0, description="tokens that a model may think for before a reply, where its thinking cannot be switched off"
     )
     system: str | None = Field(None, description="system prompt that replaces that of the prompt file; empty: none")
     prompts: Path | None = Field(

@@ -29,6 +29,8 @@ CACHE_FORMAT = 1
 """Part of every key; a new number invalidates all entries."""
 KEY_OPTIONS = {"backend", "model", "style", "constrain", "precision", "deterministic"}
 """The options that determine a reply, beside the request and the identity of the model."""
+NEW_KEY_OPTIONS = {"dialect", "thinking_tokens"}
+"""Such options that are part of a key where they are set, so that replies stored before they existed are found."""
 APPLICATION_ID = 0x4B48524C
 """The application id that marks the SQLite file as a reply cache."""
 SCHEMA_VERSION = 1
@@ -190,6 +192,7 @@ class ReplyCache:
     def __init__(self, store: SQLiteCache, options: LLMOptions) -> None:
         self.store = store
         self._options = options.model_dump(mode="json", include=KEY_OPTIONS)
+        self._options |= options.model_dump(mode="json", include=NEW_KEY_OPTIONS, exclude_defaults=True)
         self.folder = Path(options.model).expanduser()
 
     def key(self, identity: str, request: Generate) -> bytes:

@@ -15,7 +15,10 @@ BLOCK = 16
 
 
 class FakeServer:
-    """`kind` decides which dialect it understands; `strike` makes requests that hold a text meet faults, in order."""
+    """`kind` decides which dialect it understands; `strike` makes requests that hold a text meet faults, in order.
+
+    `models` answers in place of the list of models.
+    """
 
     name = "tiny"
     context = 4000
@@ -23,7 +26,7 @@ class FakeServer:
     def __init__(self, model=None, *, kind="vllm", names=None, template=True, logprobs=True, top=20, all_tokens=False):
         self.model, self.kind, self.template = model or TinyModel(), kind, template
         self.names, self.logprobs, self.top, self.all_tokens = names or [self.name], logprobs, top, all_tokens
-        self.requests, self.connections = [], 0
+        self.requests, self.connections, self.models = [], 0, None
         self._seen, self._faults = set(), {}
 
     def strike(self, marker, *faults, forever=False):
@@ -44,7 +47,8 @@ class FakeServer:
                 raw = await reader.readexactly(int(headers.get("content-length", 0)))
                 exchange = Exchange(self, method, path, headers, json.loads(raw) if raw else {}, writer)
                 self.requests.append(exchange)
-                await (self._fault(raw.decode()) or Exchange.answer)(exchange)
+                lists = self.models if path == "/v1/models" else None
+                await (lists or self._fault(raw.decode()) or Exchange.answer)(exchange)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
