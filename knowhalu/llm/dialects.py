@@ -16,7 +16,7 @@ TOP_LOGPROBS = (20, 5, 0)
 """How many alternative tokens to request; a server that allows fewer gets the next number."""
 DROPPABLE_FIELDS = (
     "structured_outputs", "grammar", "regex", "continue_final_message", "add_generation_prompt", "chat_template_kwargs",
-    "repetition_penalty", "top_k", "min_p", "top_p", "seed",
+    "repetition_penalty", "id_slot", "cache_prompt", "top_k", "min_p", "top_p", "seed",
 )  # fmt: skip
 """Fields that are left out where a server does not know them."""
 NO_TEMPLATE_MESSAGES = ("chat template", "chat_template", "does not support chat")
@@ -28,7 +28,8 @@ class Dialect:
 
     `constrain` is how a reply is constrained to labels. `plain` are the fields that switch off the server's own sampling
     defaults, so that every server decodes alike. `continues`: the server continues a prefilled reply only on request; others do
-    so by themselves. `thinks`: its chat template takes a switch for the thinking mode.
+    so by themselves. `thinks`: its chat template takes a switch for the thinking mode. `has_slots`: it keeps
+    one prompt in each of its slots, and takes the number of a slot with a request.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Dialect:
     plain: tuple[tuple[str, Any], ...] = ()
     continues: bool = False
     thinks: bool = False
+    has_slots: bool = False
 
 
 _NO_TRUNCATION = (("top_p", 1.0), ("min_p", 0.0))
@@ -46,7 +48,13 @@ DIALECTS = {
     "sglang": Dialect(
         "SGLang", "regex", (*_NO_TRUNCATION, ("top_k", -1), ("repetition_penalty", 1.0)), continues=True, thinks=True
     ),
-    "llamacpp": Dialect("llama.cpp", "grammar", (*_NO_TRUNCATION, ("top_k", 0)), thinks=True),
+    "llamacpp": Dialect(
+        "llama.cpp",
+        "grammar",
+        (*_NO_TRUNCATION, ("top_k", 0), ("cache_prompt", True), ("id_slot", -1)),
+        thinks=True,
+        has_slots=True,
+    ),
     "me": Dialect("llama-cpp-python", "grammar", (*_NO_TRUNCATION, ("top_k", 0))),
     "library": Dialect("Ollama", "logprobs", (("top_p", 1.0),)),
 }

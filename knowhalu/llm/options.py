@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from knowhalu.types import Record
 
@@ -15,7 +15,9 @@ class LLMOptions(Record):
     model: str = Field(
         "", description="name of the model on the server, or its local folder; empty: the only model of the server"
     )
-    url: str = Field("http://127.0.0.1:8000/v1", description="address of the server")
+    url: str | tuple[str, ...] = Field(
+        "http://127.0.0.1:8000/v1", description="address of the server, or a list of servers with the same model"
+    )
     api_key_env: str = Field("KNOWHALU_API_KEY", description="environment variable with the key of the server, if it needs one")
     style: Literal["auto", "chat", "completion"] = Field(
         "auto", description="API in use; auto: chat if the model has a chat template"
@@ -35,7 +37,9 @@ class LLMOptions(Record):
         description="judgments sampled at temperature 1; with several, the majority decides and its share is the confidence",
     )
     seed: int = Field(0, description="seed of all sampling")
-    concurrency: int = Field(64, ge=1, le=10_000, description="maximal number of concurrent requests to a server")
+    concurrency: int = Field(
+        64, ge=1, le=10_000, description="maximal number of concurrent requests to each server; fewer where it holds fewer"
+    )
     timeout: float = Field(120.0, gt=0, description="timeout of a request in seconds")
     retries: int = Field(4, ge=0, le=20, description="retries after a server error or a lost connection")
     cache: bool = Field(True, description="cache replies on disk")
@@ -53,3 +57,19 @@ class LLMOptions(Record):
     deterministic: bool = Field(
         False, description="batch-invariant kernels in vLLM: slower, but replies do not depend on concurrent requests"
     )
+
+    @field_validator("url")
+    @classmethod
+    def _refuse_no_server(cls, url: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        """Return a list of one address as that address, so that both are the same setting."""
+        if isinstance(url, str):
+            return url
+        addresses = tuple(dict.fromkeys(url))
+        if not addresses:
+            raise ValueError("should have at least one address")
+        return addresses if len(addresses) > 1 else addresses[0]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Return the addresses of all servers, without a slash at the end."""
+        return tuple(u.rstrip("/") for u in ([self.url] if isinstance(self.url, str) else self.url))

@@ -8,16 +8,21 @@ from then on. llama.cpp and Ollama give every model a template: set `llm.style` 
 import asyncio
 import json
 import re
+import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from knowhalu.errors import BackendError, ReplyError, StageError
+from knowhalu.errors import BackendError, ReplyError, StageError, hide_password
 from knowhalu.io.http import TransientFault
-from knowhalu.llm.client import JsonClient, RequestRefused, Sleep
+from knowhalu.llm.client import Clock, JsonClient, RequestRefused, Sleep
 from knowhalu.llm.dialects import DIALECTS, UNKNOWN_DIALECT, ServerReply, ServerSession, cut_at_stop, parse_reply, strip_echo
+from knowhalu.llm.dispatch import PromptPrefix
 from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Completion, Generate
+
+DESCRIPTION = ("root", "owned_by", "meta", "parent")
+"""The fields of a server's list of models that describe a model."""
 
 
 class ServerInfo(NamedTuple):
@@ -29,11 +34,12 @@ class ServerInfo(NamedTuple):
 
 
 class ServerBackend:
-    """Answer `Generate` requests through a server's HTTP API; one object serves any number of event loops."""
+    """Answer `Generate` requests through the HTTP API of one or several servers; one object serves any number of event loops."""
 
-    def __init__(self, options: LLMOptions, *, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, options: LLMOptions, *, sleep: Sleep = asyncio.sleep, clock: Clock = time.monotonic) -> None:
         self.options = options
-        self._client = JsonClient(options, sleep)
+        self._client = JsonClient(options, sleep, clock)
+        self._client.examine = self._examine
         self._cards: list[dict[str, Any]] = []
         self._session: ServerSession | None = None
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[ServerSession]] = {}
@@ -50,7 +56,7 @@ class ServerBackend:
         """Return JSON that identifies the model as far as the server describes it: its name, files and size."""
         session = await self._open_session()
         card = next((c for c in self._cards if c.get("id") == session.model), {})
-        details = {name: card[name] for name in ("root", "owned_by", "meta", "parent") if card.get(name)}
+        details = {name: card[name] for name in DESCRIPTION if card.get(name)}
         return json.dumps({"model": session.model, **details}, sort_keys=True)
 
     async def about(self) -> ServerInfo:
@@ -82,22 +88,52 @@ class ServerBackend:
 
     async def _read_models(self) -> ServerSession:
         options = self.options
+        lists: dict[str, list[dict[str, Any]]] = {}
         try:
-            self._cards = await self._client.get("/models", _parse_models)
+            lists = await self._client.get_each("/models", _parse_models)
         except RequestRefused as error:
             if not options.model:  # without a list, only the user can name the model
                 reason = f"{error.reason}. Check llm.url: it usually ends in /v1"
                 raise BackendError("generate", reason, reply=error.reply) from error
+        self._cards = next(iter(lists.values()), [])
         names = [str(card.get("id")) for card in self._cards]
         if not options.model and len(names) != 1:
-            raise BackendError("generate", f"{self._client.shown_url}: {_list_models(names)}. Set llm.model to the one to use")
+            shown = hide_password(next(iter(lists)))
+            raise BackendError("generate", f"{shown}: {_list_models(names)}. Set llm.model to the one to use")
         model = options.model or names[0]
         card = next((c for c in self._cards if c.get("id") == model), self._cards[0] if self._cards else {})
         dialect = DIALECTS.get(str(card.get("owned_by")), UNKNOWN_DIALECT)
         constrain: str = options.constrain
         if constrain == "auto" or (constrain == "grammar" and dialect.constrain == "regex"):
             constrain = dialect.constrain
+        for url, cards in lists.items():
+            if problem := _other_model(cards, self._cards, model):
+                raise BackendError("generate", f"{hide_password(url)}: {problem}")
+        if dialect.has_slots:
+            await asyncio.gather(*map(self._count_slots, lists))
         return ServerSession(dialect, model, options.style, constrain)
+
+    async def _examine(self, url: str) -> None:
+        """Raise TransientFault where a server that is back lists no model, or another one than the others."""
+        try:
+            cards = await self._client.get(url, "/models", _parse_models)
+        except RequestRefused as error:
+            raise TransientFault(error.reason, reply=error.reply) from error
+        if self._session is None:
+            return
+        if problem := _other_model(cards, self._cards, self._session.model):
+            raise TransientFault(problem)
+        if self._session.dialect.has_slots:
+            await self._count_slots(url)
+
+    async def _count_slots(self, url: str) -> None:
+        """Record the number of a server's slots; a server that does not tell it keeps its own choice of slots."""
+        try:
+            count = await self._client.get(url.removesuffix("/v1"), "/props", lambda payload, *_: payload["total_slots"])
+        except (TransientFault, StageError, KeyError, TypeError):
+            return
+        if isinstance(count, int) and count > 0:
+            self._client.slots[url] = count
 
     async def _continue(self, request: Generate, session: ServerSession) -> Completion:
         """Generate free text after the prompt and its prefill."""
@@ -160,7 +196,7 @@ class ServerBackend:
             body = session.body(request, max_tokens=max_tokens, constrained=constrained)
             path = session.path
             try:
-                reply = await self._client.post(path, body, parse_reply)
+                reply = await self._client.post(path, body, parse_reply, PromptPrefix.of(request))
                 session.style_is_open = False
                 return reply
             except RequestRefused as error:
@@ -182,6 +218,18 @@ def _parse_models(payload: Any, where: str, raw: str) -> list[dict[str, Any]]:
         remedy = "Check that llm.url is the address of an OpenAI-compatible API"
         raise TransientFault("the list of models cannot be read", remedy, reply=raw)
     return [card for card in cards if isinstance(card, dict) and card.get("id")]
+
+
+def _other_model(cards: list[dict[str, Any]], expected: list[dict[str, Any]], model: str) -> str:
+    """Say how a server's model differs from that of the first server; "" where both describe it alike."""
+    ours, theirs = (
+        next(({name: card.get(name) for name in ("id", *DESCRIPTION)} for card in found if card.get("id") == model), {})
+        for found in (expected, cards)
+    )
+    if ours == theirs:
+        return ""
+    remedy = "All servers of llm.url must serve the same model, under the same name and from the same path"
+    return f"the server describes its model {model!r} as {json.dumps(theirs)}, another one as {json.dumps(ours)}. {remedy}"
 
 
 def _list_models(names: list[str]) -> str:
