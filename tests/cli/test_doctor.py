@@ -189,8 +189,6 @@ def test_an_index_of_one_document_is_counted_in_the_singular(tmp_path, monkeypat
 
 
 def test_each_of_several_servers_is_reported_and_that_their_models_differ():
-    from tests.support.fake_server import FakeServer, running
-
     with running(FakeServer()) as one, running(FakeServer(root="/other")) as two:
         settings = Settings(reasoner="llm", llm=LLMOptions(url=[one.url, two.url, "http://127.0.0.1:9/v1"]))
         lines = [line for line in examine_installation(settings) if line.name == "llm.url"]
