@@ -2,7 +2,8 @@
 
 A server caches the prompts that it has read. So a request goes to the server that has read most of its beginning, unless another
 has clearly less to do. A llama.cpp server keeps one prompt in each of its slots: a request gets a slot that holds the fixed
-beginning of its stage, and the last slot with the beginning of another stage is taken only where several requests would wait.
+beginning of its stage. The last slot with that of another stage is taken only where several requests would wait, and not while
+requests of that stage wait. So a server with fewer slots than stages answers all requests of one stage before those of the next.
 
 The number of concurrent requests to a server begins low, grows while replies come fast, and falls where the server refuses
 requests (429, 503), lets one time out, or takes longer than half the timeout. With several servers, one that cannot be reached
@@ -36,6 +37,8 @@ MAX_FAULTS = 3
 MAX_PAUSE_SECONDS = 30.0
 PATIENCE = 4
 """Requests that wait for each slot with their fixed beginning before a slot of another stage is taken."""
+MAX_TURNS = 128
+"""Requests of one stage that a slot answers in a row while others wait: as many as there are checks at once by default."""
 
 
 class PromptPrefix(NamedTuple):
@@ -58,13 +61,19 @@ class PromptPrefix(NamedTuple):
 
 @dataclass(eq=False)
 class Slot:
-    """A slot of a llama.cpp server: the prompt that it holds, and the order of its last use."""
+    """A slot of a llama.cpp server: the prompt that it holds, the order of its last use, and its uses by this stage in a row."""
 
     number: int
     chunks: tuple[int, ...] = ()
     stage: int | None = None
     used: int = 0
+    turns: int = 0
     busy: bool = False
+
+    def take(self, prefix: PromptPrefix, use: int) -> None:
+        """Record that the slot gets a prompt."""
+        self.turns = self.turns + 1 if prefix.stage == self.stage else 1
+        self.chunks, self.stage, self.used, self.busy = prefix.chunks, prefix.stage, use, True
 
     def shared(self, prefix: PromptPrefix) -> int:
         """Return how many chunks of a prompt the slot holds."""
@@ -192,7 +201,7 @@ class Dispatcher:
             server.remember(prefix)
         else:
             self._uses += 1
-            slot.chunks, slot.stage, slot.used, slot.busy = prefix.chunks, prefix.stage, self._uses, True
+            slot.take(prefix, self._uses)
         return place
 
     def _candidates(self, tried: Collection[str]) -> list[Server]:
@@ -223,20 +232,23 @@ class Dispatcher:
         return max(near, key=lambda s: (s.shared(prefix), -s.load)), None
 
     def _pick_slot(self, prefix: PromptPrefix, candidates: list[Server]) -> tuple[Server, Slot | None] | None:
-        """Return a free slot, if any is to be used: with this beginning, with nothing to lose, or that used longest ago."""
+        """Return a free slot with the beginning of this stage, or another one that its stage can do without."""
         places = [(server, slot) for server in candidates for slot in server.slots]
         free = [(server, slot) for server, slot in places if not slot.busy and server.in_flight < server.places]
-        homes = sum(slot.stage == prefix.stage for _, slot in places)
-        free_homes = [(server, slot) for server, slot in free if slot.stage == prefix.stage]
-        if free_homes:
-            return max(free_homes, key=lambda place: (place[1].shared(prefix), -place[0].load))
+        others_wait = self._waiting.total() > self._waiting[prefix.stage]
+        homes = [(server, slot) for server, slot in free if slot.stage == prefix.stage]
+        homes = [(server, slot) for server, slot in homes if slot.turns < MAX_TURNS or not others_wait]
+        if homes:
+            return max(homes, key=lambda place: (place[1].shared(prefix), -place[0].load))
         copies = Counter(slot.stage for _, slot in places)
-        spare = [(server, slot) for server, slot in free if slot.stage is None or copies[slot.stage] > 1]
-        if spare:
-            return min(spare, key=lambda place: (place[1].stage is not None, place[0].load, place[1].used))
-        if homes and self._waiting[prefix.stage] < PATIENCE * homes:
-            return None
-        return min(free, key=lambda place: place[1].used)
+        empty = [(server, slot) for server, slot in free if slot.stage is None]
+        if empty:
+            return min(empty, key=lambda place: place[0].load)
+        # while requests of a slot's stage wait, the slot is theirs: each change of stage costs a whole prompt
+        idle = [(server, slot) for server, slot in free if not self._waiting[slot.stage or 0] or slot.turns >= MAX_TURNS]
+        if copies[prefix.stage] and self._waiting[prefix.stage] < PATIENCE * copies[prefix.stage]:
+            idle = [(server, slot) for server, slot in idle if copies[slot.stage] > 1]
+        return min(idle, key=lambda place: (copies[place[1].stage] == 1, place[1].used), default=None)
 
     def _leave(self, place: Place) -> None:
         place.server.in_flight -= 1

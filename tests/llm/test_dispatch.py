@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from knowhalu.io.http import NoConnection, NoReply, ServerBusy, TransientFault
-from knowhalu.llm.dispatch import CHUNK, MAX_CHUNKS, MAX_FAULTS, PATIENCE, Dispatcher, PromptPrefix
+from knowhalu.llm.dispatch import CHUNK, MAX_CHUNKS, MAX_FAULTS, MAX_TURNS, PATIENCE, Dispatcher, PromptPrefix
 from knowhalu.requests import Generate
 from tests.support.hanging import HANG
 
@@ -235,6 +235,33 @@ async def test_a_request_waits_for_the_slot_of_its_stage_until_too_many_wait():
         assert not any(task.done() for task in waiting)
         assert await visit(places, prefix("x", "s")) == ("a", 1)
     assert {url for url, _ in await asyncio.gather(*waiting)} == {"a"}
+
+
+@run
+async def test_a_single_slot_answers_the_requests_of_a_stage_before_those_of_the_next():
+    places, order = dispatcher(("a",), {"a": 1}), []
+
+    async def note(stage):
+        async with places.place(prefix(stage)):
+            order.append(stage)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*map(note, "xyxyzxyzx"))
+    assert "".join(order) == "xxxxyyyzz"
+
+
+@run
+async def test_a_stage_without_end_leaves_a_slot_to_others_at_last():
+    places, order = dispatcher(("a",), {"a": 1}), []
+
+    async def note(stage):
+        async with places.place(prefix(stage)):
+            order.append(stage)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*map(note, "x" * MAX_TURNS + "y" + "x" * MAX_TURNS))
+    assert order.index("y") == MAX_TURNS
+    assert len(order) == 2 * MAX_TURNS + 1
 
 
 @run
