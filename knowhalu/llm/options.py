@@ -1,7 +1,7 @@
 """The options of language models; this module imports no backend."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -58,15 +58,15 @@ class LLMOptions(Record):
         False, description="batch-invariant kernels in vLLM: slower, but replies do not depend on concurrent requests"
     )
 
-    @field_validator("url")
+    @field_validator("url", mode="before")
     @classmethod
-    def _refuse_no_server(cls, url: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    def _check_addresses(cls, url: Any) -> Any:
         """Return a list of one address as that address, so that both are the same setting."""
         if isinstance(url, str):
             return url
+        if not isinstance(url, list | tuple) or not url or not all(isinstance(address, str) for address in url):
+            raise ValueError("should be an address or a list of addresses")
         addresses = tuple(dict.fromkeys(url))
-        if not addresses:
-            raise ValueError("should have at least one address")
         return addresses if len(addresses) > 1 else addresses[0]
 
     @property

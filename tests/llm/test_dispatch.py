@@ -148,6 +148,16 @@ async def test_an_unreachable_server_gets_nothing_until_its_time_and_then_one_re
 
 
 @run
+async def test_what_an_unreachable_server_had_read_is_forgotten():
+    clock, slots = Clock(), {"a": 2, "b": 2}
+    for places in (dispatcher(clock=clock), dispatcher(clock=clock, slots=slots)):
+        await visit(places, prefix("x"), tried=("b",))
+        server = await strike(places, NoConnection("gone"), tried=("b",))
+        assert server.shared(prefix("x")) == 0
+        assert all(slot.shared(prefix("x")) == 0 and slot.stage is None for slot in server.slots)
+
+
+@run
 async def test_the_pauses_of_a_server_that_stays_away_double():
     clock = Clock()
     places = dispatcher(clock=clock)

@@ -242,8 +242,9 @@ def test_a_llama_cpp_server_that_hides_or_rejects_slots_chooses_them_itself():
 
 def test_a_list_needs_an_address_and_every_address_is_checked(fakes):
     assert LLMOptions(url=["http://a/v1", "http://a/v1"]).url == "http://a/v1"
-    with pytest.raises(ValueError, match="at least one address"):
-        LLMOptions(url=[])
+    for wrong in ([], 5, [5]):
+        with pytest.raises(ValueError, match="should be an address or a list of addresses"):
+            LLMOptions(url=wrong)
     with Client(fakes[0], url=[fakes[0].url, "nowhere"]) as client:
         (error,) = client.ask(FREE)
     assert isinstance(error, SettingsError) and "'nowhere' is not an address" in str(error)
