@@ -12,7 +12,7 @@ TOP_LOGPROBS = (20, 5, 0)
 """How many alternative tokens to request; a server that allows fewer gets the next number."""
 DROPPABLE_FIELDS = (
     "structured_outputs", "grammar", "regex", "chat_template_kwargs", "reasoning_effort",
-    "repetition_penalty", "top_k", "min_p", "top_p", "seed",
+    "repetition_penalty", "id_slot", "cache_prompt", "top_k", "min_p", "top_p", "seed",
 )  # fmt: skip
 """Fields that are left out where a server does not know them."""
 NO_PREFILL_MESSAGES = (
@@ -33,7 +33,8 @@ class Dialect:
 
     `constrain` is how a reply is constrained to labels. `plain` are the fields that switch off the server's own sampling
     defaults, so that every server decodes alike, `no_thinking` those that switch off the thinking of a chat model. `continues`:
-    the server continues a prefilled reply only on request; others do so by themselves.
+    the server continues a prefilled reply only on request; others do so by themselves. `has_slots`: it keeps one prompt in each
+    of its slots, and takes the number of a slot with a request.
     """
 
     name: str
@@ -41,18 +42,21 @@ class Dialect:
     plain: tuple[tuple[str, Any], ...] = ()
     no_thinking: tuple[tuple[str, Any], ...] = ()
     continues: bool = False
+    has_slots: bool = False
 
 
 _NO_TRUNCATION = (("top_p", 1.0), ("min_p", 0.0))
 _VLLM_PLAIN = (*_NO_TRUNCATION, ("top_k", -1), ("repetition_penalty", 1.0))
+_LLAMA_PLAIN = (*_NO_TRUNCATION, ("top_k", 0))
 _TEMPLATE_SWITCH = ("chat_template_kwargs", {"enable_thinking": False, "thinking": False})
 """The names of the switch in the templates of all families; a template ignores what it does not know."""
 _NO_EFFORT = ("reasoning_effort", "none")
+_SLOT = (("cache_prompt", True), ("id_slot", -1))
 DIALECTS: dict[DialectName, Dialect] = {
     "vllm": Dialect("vLLM", "structured", _VLLM_PLAIN, (_TEMPLATE_SWITCH,), continues=True),
     "sglang": Dialect("SGLang", "regex", _VLLM_PLAIN, (_TEMPLATE_SWITCH,), continues=True),
-    "llama.cpp": Dialect("llama.cpp", "grammar", (*_NO_TRUNCATION, ("top_k", 0)), (_TEMPLATE_SWITCH,)),
-    "llama-cpp-python": Dialect("llama-cpp-python", "grammar", (*_NO_TRUNCATION, ("top_k", 0))),
+    "llama.cpp": Dialect("llama.cpp", "grammar", (*_LLAMA_PLAIN, *_SLOT), (_TEMPLATE_SWITCH,), has_slots=True),
+    "llama-cpp-python": Dialect("llama-cpp-python", "grammar", _LLAMA_PLAIN),
     "ollama": Dialect("Ollama", "logprobs", (("top_p", 1.0),), (_NO_EFFORT,)),
     "other": Dialect("an unknown server", "logprobs", (("top_p", 1.0),), (_TEMPLATE_SWITCH, _NO_EFFORT), continues=True),
 }

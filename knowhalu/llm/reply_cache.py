@@ -34,6 +34,7 @@ NEW_KEY_OPTIONS = {"dialect", "thinking_tokens"}
 APPLICATION_ID = 0x4B48524C
 """The application id that marks the SQLite file as a reply cache."""
 SCHEMA_VERSION = 1
+DEFAULTS = asdict(Completion(""))
 TOUCH_SECONDS = 600.0
 """The last use of a text is recorded no more often than this, so that reading seldom writes."""
 WAIT_SECONDS = 30.0
@@ -214,9 +215,11 @@ class ReplyCache:
             return None
 
     def put(self, key: bytes, reply: Completion) -> None:
-        """Store a reply, unless it is blank."""
+        """Store a reply, unless it is blank; of its log-probabilities only the sum, as they would take most of the space."""
         if reply.text.strip():
-            self.store.put(key, json.dumps(asdict(reply)))
+            summed = replace(reply, logprobs=(sum(reply.logprobs),) if reply.logprobs else ())
+            fields = {name: value for name, value in asdict(summed).items() if name == "logprobs" or value != DEFAULTS[name]}
+            self.store.put(key, json.dumps(fields, separators=(",", ":")))
 
 
 class CachedBackend:

@@ -8,20 +8,25 @@ from then on. llama.cpp and Ollama give every model a template: set `llm.style` 
 import asyncio
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowhalu.errors import BackendError, ReplyError, StageError
+from knowhalu.errors import BackendError, ReplyError, StageError, hide_password
 from knowhalu.io.http import TransientFault
-from knowhalu.llm.client import JsonClient, RequestRefused, Sleep
+from knowhalu.llm.client import Clock, JsonClient, RequestRefused, Sleep
 from knowhalu.llm.dialects import DIALECTS, OWNERS, ServerSession
+from knowhalu.llm.dispatch import PromptPrefix
 from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_reply import ServerReply, cut_at_stop, parse_reply, strip_echo
 from knowhalu.llm.thinking import opens_thinking, template_opens_thinking, thinking_error
 from knowhalu.llm.turn_tokens import TurnTokens, read_special_tokens
 from knowhalu.requests import Completion, Generate
+
+DESCRIPTION = ("root", "owned_by", "meta", "parent")
+"""The fields of a server's list of models that describe a model."""
 
 
 class ServerInfo(NamedTuple):
@@ -32,12 +37,22 @@ class ServerInfo(NamedTuple):
     models: tuple[str, ...]
 
 
-class ServerBackend:
-    """Answer `Generate` requests through a server's HTTP API; one object serves any number of event loops."""
+class _SentRequest(NamedTuple):
+    """A request as it was sent: whether its answer was `begun`, and the `room` for thinking in tokens."""
 
-    def __init__(self, options: LLMOptions, *, sleep: Sleep = asyncio.sleep) -> None:
+    path: str
+    body: dict[str, Any]
+    begun: bool
+    room: int
+
+
+class ServerBackend:
+    """Answer `Generate` requests through the HTTP API of one or several servers; one object serves any number of event loops."""
+
+    def __init__(self, options: LLMOptions, *, sleep: Sleep = asyncio.sleep, clock: Clock = time.monotonic) -> None:
         self.options = options
-        self._client = JsonClient(options, sleep)
+        self._client = JsonClient(options, sleep, clock)
+        self._client.examine = self._examine
         self._cards: list[dict[str, Any]] = []
         self._session: ServerSession | None = None
         self._turn_tokens = TurnTokens()
@@ -58,7 +73,7 @@ class ServerBackend:
         """Return JSON that identifies the model as far as the server describes it: its name, files and size."""
         session = await self._open_session()
         card = next((c for c in self._cards if c.get("id") == session.model), {})
-        details = {name: card[name] for name in ("root", "owned_by", "meta", "parent") if card.get(name)}
+        details = {name: card[name] for name in DESCRIPTION if card.get(name)}
         return json.dumps({"model": session.model, **details}, sort_keys=True)
 
     async def about(self) -> ServerInfo:
@@ -90,21 +105,29 @@ class ServerBackend:
 
     async def _read_models(self) -> ServerSession:
         options = self.options
+        lists: dict[str, list[dict[str, Any]]] = {}
         try:
-            self._cards = await self._client.get("/models", _parse_models)
+            lists = await self._client.get_each("/models", _parse_models)
         except RequestRefused as error:
             if not options.model:  # without a list, only the user can name the model
                 reason = f"{error.reason}. Check llm.url: it usually ends in /v1"
                 raise BackendError("generate", reason, reply=error.reply) from error
+        self._cards = next(iter(lists.values()), [])
         names = [str(card.get("id")) for card in self._cards]
         if not options.model and len(names) != 1:
-            raise BackendError("generate", f"{self._client.shown_url}: {_list_models(names)}. Set llm.model to the one to use")
+            shown = hide_password(next(iter(lists)))
+            raise BackendError("generate", f"{shown}: {_list_models(names)}. Set llm.model to the one to use")
         model = options.model or names[0]
+        for url, cards in lists.items():
+            if problem := _other_model(cards, self._cards, model):
+                raise BackendError("generate", f"{hide_password(url)}: {problem}")
         card = next((c for c in self._cards if c.get("id") == model), self._cards[0] if self._cards else {})
         owner = OWNERS.get(str(card.get("owned_by")), "other")
         dialect = DIALECTS[owner if options.dialect == "auto" else options.dialect]
+        if dialect.has_slots:
+            await asyncio.gather(*map(self._count_slots, lists))
         opens = False
-        if card.get("root"):  # the model's folder, which is here where the server runs on this machine
+        if card.get("root"):  # the model's folder, which is here where a server runs on this machine
             folder = Path(str(card["root"]))
             self._turn_tokens = TurnTokens(await asyncio.to_thread(read_special_tokens, folder))
             opens = await asyncio.to_thread(template_opens_thinking, folder)
@@ -112,6 +135,28 @@ class ServerBackend:
         if constrain == "auto" or (constrain == "grammar" and dialect.constrain == "regex"):
             constrain = dialect.constrain
         return ServerSession(dialect, model, options.style, constrain, thinks=opens, opens_thinking=opens)
+
+    async def _examine(self, url: str) -> None:
+        """Raise TransientFault where a server that is back lists no model, or another one than the others."""
+        try:
+            cards = await self._client.get(url, "/models", _parse_models)
+        except RequestRefused as error:
+            raise TransientFault(error.reason, reply=error.reply) from error
+        if self._session is None:
+            return
+        if problem := _other_model(cards, self._cards, self._session.model):
+            raise TransientFault(problem)
+        if self._session.dialect.has_slots:
+            await self._count_slots(url)
+
+    async def _count_slots(self, url: str) -> None:
+        """Record the number of a server's slots; a server that does not tell it keeps its own choice of slots."""
+        try:
+            count = await self._client.get(url.removesuffix("/v1"), "/props", lambda payload, *_: payload["total_slots"])
+        except (TransientFault, StageError, KeyError, TypeError):
+            return
+        if isinstance(count, int) and count > 0:
+            self._client.slots[url] = count
 
     async def _continue(self, request: Generate, session: ServerSession) -> Completion:
         """Generate free text after the prompt and its prefill."""
@@ -188,28 +233,33 @@ class ServerBackend:
 
         A model that thinks although it was told not to gets room for it; if its answer is begun, only once it has thought there.
         """
-        begun = bool(session.prefill(request)[0])
-        makes_room = session.thinks and not begun
-        while True:
-            room = self.options.thinking_tokens if makes_room else 0
+        prefix, has_thought, sent = PromptPrefix.of(request), False, _SentRequest("", {}, False, 0)
+
+        def write() -> tuple[str, dict[str, Any]]:
+            nonlocal sent
+            begun = bool(session.prefill(request)[0])
+            room = self.options.thinking_tokens if has_thought or (session.thinks and not begun) else 0
             body = session.body(request, max_tokens=max_tokens + room, constrained=constrained)
-            path = session.path
+            sent = _SentRequest(session.path, body, begun, room)
+            return sent.path, body
+
+        while True:
             try:
-                reply = await self._client.post(path, body, parse_reply)
+                reply = await self._client.post(write, parse_reply, prefix)
                 session.style_is_open = False
-                if session.opens_thinking and session.style == "chat" and not (begun or reply.thought):
+                if session.opens_thinking and session.style == "chat" and not (sent.begun or reply.thought):
                     reply = reply.as_thinking()
                 session.thinks |= reply.thought
                 is_cut = reply.unanswered or reply.finish_reason == "length"
-                if reply.thought and is_cut and not makes_room and self.options.thinking_tokens:
-                    makes_room = True
+                if reply.thought and is_cut and not sent.room and self.options.thinking_tokens:
+                    has_thought = True
                     continue
                 if reply.unanswered:
-                    reason = f"{self._client.shown_url}: {thinking_error(room)}"
+                    reason = f"{self._client.shown_url}: {thinking_error(sent.room)}"
                     raise ReplyError("generate", reason, reply=reply.thinking)
                 return strip_echo(reply, request.prefill)
             except RequestRefused as error:
-                adapted = path != session.path or session.learn(error.status, error.message, body)
+                adapted = sent.path != session.path or session.learn(error.status, error.message, sent.body)
                 if not adapted:
                     raise self._with_model_names(error) from error
 
@@ -227,6 +277,18 @@ def _parse_models(payload: Any, where: str, raw: str) -> list[dict[str, Any]]:
         remedy = "Check that llm.url is the address of an OpenAI-compatible API"
         raise TransientFault("the list of models cannot be read", remedy, reply=raw)
     return [card for card in cards if isinstance(card, dict) and card.get("id")]
+
+
+def _other_model(cards: list[dict[str, Any]], expected: list[dict[str, Any]], model: str) -> str:
+    """Say how a server's model differs from that of the first server; "" where both describe it alike."""
+    ours, theirs = (
+        next(({name: card.get(name) for name in ("id", *DESCRIPTION)} for card in found if card.get("id") == model), {})
+        for found in (expected, cards)
+    )
+    if ours == theirs:
+        return ""
+    remedy = "All servers of llm.url must serve the same model, under the same name and from the same path"
+    return f"the server describes its model {model!r} as {json.dumps(theirs)}, another one as {json.dumps(ours)}. {remedy}"
 
 
 def _list_models(names: list[str]) -> str:

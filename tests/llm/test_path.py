@@ -1,5 +1,7 @@
 """Checks from settings to verdict, with a language model behind a local server and in this process."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from knowhalu.api import Checker
@@ -114,6 +116,17 @@ def test_a_job_is_resumed_by_the_same_model_only(server, tmp_path):
     server.names = ["tiny"]
     head, *lines = job(tmp_path, server, "2", "1").splitlines()
     assert b'"llm":"tiny ' in head and [parse_outcome(line).id for line in lines] == ["2", "1"]
+
+
+def test_a_job_is_continued_by_any_server_with_the_same_model(server, tmp_path):
+    job(tmp_path, server, "1")
+    other = FakeServer(TinyModel(thinks))
+    other.context = server.context
+    with running(other):
+        several = SimpleNamespace(url=[other.url, server.url])
+        head, *lines = job(tmp_path, several, "1", "2").splitlines()
+    assert [parse_outcome(line).id for line in lines] == ["1", "2"]
+    assert [parse_outcome(line).label for line in lines] == [Label.INCORRECT] * 2
 
 
 def test_an_unreachable_server_ends_an_unfinished_job_at_once(server, tmp_path):

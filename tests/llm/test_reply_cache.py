@@ -38,10 +38,10 @@ class Client:
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_a_stored_reply_is_returned_unchanged_and_marked_as_reused(options, kind):
+def test_a_stored_reply_is_returned_with_the_sum_of_its_log_probabilities_and_marked_as_reused(options, kind):
     model = kind()
     assert ask(model, options, REQUEST) == [REPLY]
-    assert ask(model, options, REQUEST, REQUEST) == [replace(REPLY, reused=True)] * 2
+    assert ask(model, options, REQUEST, REQUEST) == [replace(REPLY, logprobs=(sum(REPLY.logprobs),), reused=True)] * 2
     assert len(model.asked) == 1
 
 
