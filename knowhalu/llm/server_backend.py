@@ -137,12 +137,17 @@ class ServerBackend:
         return ServerSession(dialect, model, options.style, constrain, thinks=opens, opens_thinking=opens)
 
     async def _examine(self, url: str) -> None:
-        """Raise TransientFault where a server that is back lists no model, or another one than the others."""
+        """Raise TransientFault where a server that is back lists no model, or another one than the others.
+
+        Servers that refused to list their models at first need not do so now.
+        """
         try:
             cards = await self._client.get(url, "/models", _parse_models)
         except RequestRefused as error:
+            if not self._cards:
+                return
             raise TransientFault(error.reason, reply=error.reply) from error
-        if self._session is None:
+        if self._session is None or not self._cards:
             return
         if problem := _other_model(cards, self._cards, self._session.model):
             raise TransientFault(problem)

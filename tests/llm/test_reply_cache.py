@@ -45,6 +45,16 @@ def test_a_stored_reply_is_returned_with_the_sum_of_its_log_probabilities_and_ma
     assert len(model.asked) == 1
 
 
+def test_what_a_model_thought_is_stored_with_its_reply(options):
+    class Thinker(Client):
+        async def answer(self, request):
+            return replace(await super().answer(request), thinking="Hm, CORRECT")
+
+    model = Thinker()
+    assert [ask(model, options, REQUEST)[0].thinking for _ in range(2)] == ["Hm, CORRECT"] * 2
+    assert len(model.asked) == 1
+
+
 @pytest.mark.parametrize("kind", [Model, Client])
 def test_every_field_that_determines_a_reply_is_part_of_the_key(options, kind):
     model = kind()

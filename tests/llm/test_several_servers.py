@@ -13,6 +13,7 @@ from tests.support import server_faults as f
 from tests.support.fake_server import FakeServer, running
 from tests.support.hanging import HANG
 from tests.support.llm_contract import CHOICE, FREE, changed
+from tests.support.tiny_model import TinyModel
 
 PROMPTS = [changed(FREE, prompt=f"{number}: {FREE.prompt}") for number in range(12)]
 
@@ -52,6 +53,10 @@ class Client:
             return await asyncio.gather(*map(self.backend.answer, requests), return_exceptions=True)
 
         return self.runner.run(together())
+
+
+async def no_list(exchange):
+    await exchange.send(404, {"detail": "Not Found"})
 
 
 def posts(fake):
@@ -129,6 +134,33 @@ def test_a_server_that_comes_back_with_another_model_is_not_used(right, fakes):
             client.clock.now += 60.0
             assert [reply.text for reply in client.ask(*PROMPTS, *PROMPTS)] == right * 2
             assert {r.method for r in other.requests} == {"GET"}
+
+
+def test_servers_behind_a_proxy_without_a_list_of_models_are_used_again(fakes, right):
+    for fake in fakes:
+        fake.models = no_list
+        fake.strike("sea", f.status(500), forever=True)
+    with Client(*fakes, model="tiny", dialect="vllm", retries=0) as client:
+        assert all(isinstance(reply, BackendError) for reply in client.ask(*PROMPTS[:5]))
+        for fake in fakes:
+            fake.strike("sea")
+        client.clock.now += 60.0
+        assert [reply.text for reply in client.ask(*PROMPTS)] == right
+
+
+@pytest.mark.parametrize(("kind", "slots"), [("vllm", 0), ("llamacpp", 2)])
+def test_a_model_that_thinks_at_one_server_has_room_for_it_at_all(kind, slots):
+    thinker = TinyModel(lambda prompt: "<think>Hm, CORRECT</think>The sea is wet.", 0.99999)
+    with running(FakeServer(thinker, kind=kind, slots=slots)) as one, running(FakeServer(thinker, kind=kind, slots=slots)) as two:
+        with Client(one, two) as client:
+            client.ask(PROMPTS[0])
+            one.requests, two.requests = [], []
+            replies = client.ask(*PROMPTS)
+        assert {(reply.text, reply.thinking) for reply in replies} == {("The sea is wet.", "Hm, CORRECT")}
+        assert all(map(posts, (one, two))) and posts(one) + posts(two) == len(PROMPTS)
+        bodies = [r.body for fake in (one, two) for r in fake.requests]
+        assert {body["max_tokens"] for body in bodies} == {FREE.max_tokens + 2048}
+        assert {body.get("id_slot") for body in bodies} == (set(range(slots)) or {None})
 
 
 def test_servers_with_different_models_are_refused(fakes):
