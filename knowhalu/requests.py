@@ -88,8 +88,9 @@ class Completion:
 
     `finish_reason` is "stop" or "length". `choices` maps each choice of the request to its probability, adding up to 1; it is
     empty where the backend cannot measure them. `logprobs` are natural logarithms, one for each generated token, where the
-    backend returns them. Of `prompt_tokens`, `cached_tokens` were taken from a cache. A `reused` reply comes from the reply
-    cache; its token counts are those of the original call.
+    backend returns them; a reply from the reply cache has their sum alone. Of `prompt_tokens`, `cached_tokens` were taken from
+    a cache. A `reused` reply comes from the reply cache; its token counts are those of the original call. `thinking` is what a
+    reasoning model wrote before its answer.
 
     The probability of a choice is the model's probability to continue with it, divided by the sum over the choices; a
     temperature does not change it. In process it is that of one token sequence, the tokenization of the choice
@@ -106,6 +107,7 @@ class Completion:
     cached_tokens: int = 0
     completion_tokens: int = 0
     reused: bool = False
+    thinking: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Results: verdicts with segments and evidence, revisions with their changes, and failures with their reasons."""
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 from pydantic import AliasChoices, Field, model_validator
@@ -11,11 +10,6 @@ from knowhalu.io.notebook import render_html, revision_html, verdict_html
 from knowhalu.text.edits import TextEdit, apply_edits
 from knowhalu.text.sentences import sanitize
 from knowhalu.types import Extraction, HallucinationKind, Judgment, Label, OptionalReason, Record, Relation, Sample, Task
-
-RELATION_PHRASES: Mapping[Relation, str] = {
-    Relation.CONTRADICTION: "contradicted by the sources", Relation.NEUTRAL: "not supported by the sources",
-}  # fmt: skip
-"""The relation of the sources to a hallucinated text, in words."""
 
 
 class _Result(Record):
@@ -92,7 +86,8 @@ class _Explained(Record):
         """Return in words why it is inconclusive, or the relation of the sources to an error; empty where unknown."""
         if self.inconclusive_reason is not None:
             return self.inconclusive_reason.description
-        return RELATION_PHRASES[self.relation] if self.relation is not None else ""
+        phrases = {Relation.CONTRADICTION: "contradicted by the sources", Relation.NEUTRAL: "not supported by the sources"}
+        return phrases[self.relation] if self.relation is not None else ""
 
 
 class Segment(_Explained):
@@ -158,7 +153,8 @@ class Verdict(_Explained, _Result):
     `probability` is that of the text being hallucinated, combined from its segments; `reason` explains it in words.
     `inconclusive_reason` is set for INCONCLUSIVE texts only. `relation` tells for an INCORRECT text whether the sources
     contradict it or are neutral; None where it was not compared with sources, or where the method does not tell. `unscaled` is
-    the probability before a profile's scaling, `index` the seal of the index that was searched, `stages` those of a cascade.
+    the probability before a profile's scaling, `index` the seal of the index that was searched, `stages` those of a cascade, and
+    `thinking` what a reasoning model thought before its replies, from which no label is read.
     """
 
     id: str
@@ -177,6 +173,7 @@ class Verdict(_Explained, _Result):
     skipped: tuple[SkippedSpan, ...] = Field((), validation_alias=AliasChoices("skipped", "unchecked"))
     unscaled: float | None = None
     stages: tuple[CascadeStage, ...] = ()
+    thinking: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
 
@@ -275,8 +272,8 @@ class Revision(_Result):
     """A text revised until its sources support it, with all changes.
 
     `method` is the detector's name. A refused revision has no `revised` text; its changes are what would have been dropped.
-    `unflagged_changed` counts changed sentences that the detector had passed. `usage` and `seconds` are of the whole revision,
-    with all of its checks; those within `before` and `after` are empty. `index` is the seal of the searched index, or None.
+    `unflagged_changed` counts changed sentences that the detector had passed. `usage`, `seconds` and `thinking` are of the whole
+    revision; those within `before` and `after` are empty. `index` is the seal of the searched index, or None.
     """
 
     id: str
@@ -291,6 +288,7 @@ class Revision(_Result):
     unflagged_changed: int = 0
     before: Verdict
     after: Verdict | None
+    thinking: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
     index: str | None = None

@@ -57,6 +57,10 @@ META_TYPE, META_SPANS, META_SAMPLES = "type", "spans", "samples"
 and its part, the error type of a hallucination, its characters as a list of [start, end], and further responses."""
 
 
+META_SINGLE_CLAIM = "single_claim"
+"""Key of the `meta` of a part that is the only claim of its response."""
+
+
 class Label(StrEnum):
     """The label of a text."""
 

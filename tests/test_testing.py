@@ -18,6 +18,7 @@ from knowhalu.testing import ScriptedEncoder, ScriptedLLM, check_llm, check_meth
 from knowhalu.types import Passage, Sample
 from tests.support.fake_server import FakeServer, running
 from tests.support.imitating import imitated
+from tests.support.tiny_model import TinyModel, wants_a_number
 
 
 def test_longest_matching_end_of_the_prompt_gets_the_reply():
@@ -151,7 +152,10 @@ def test_check_llm_accepts_a_backend_that_keeps_its_contract():
 
 @pytest.mark.parametrize("kind", ["vllm", "llamacpp"])
 def test_check_llm_accepts_a_server(kind):
-    with running(FakeServer(kind=kind)) as server:
+    def wants(prompt):
+        return "Judgment: CORRECT" if "Is the sea wet" in prompt else wants_a_number(prompt)
+
+    with running(FakeServer(TinyModel(wants), kind=kind)) as server:
         check_llm(ServerBackend(LLMOptions(url=server.url)))
 
 

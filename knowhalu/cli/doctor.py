@@ -215,7 +215,10 @@ def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
     else:
         yield DoctorLine("method", GOOD, f"{settings.method}, with {' and '.join(sorted(reasoners - {''})) or 'rules alone'}")
         if "llm" in reasoners or ("encoder" in reasoners and _has_judge(settings)):
-            yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
+            if settings.llm.backend == "server":
+                yield from _servers(settings.llm)
+            else:
+                yield _in_process(settings.llm)
 
 
 def _has_judge(settings: Settings) -> bool:
@@ -249,16 +252,25 @@ def _in_process(options: LLMOptions) -> DoctorLine:
     return DoctorLine("llm.model", GOOD, f"{folder} by {options.backend} {version}")
 
 
+def _servers(options: LLMOptions) -> Iterator[DoctorLine]:
+    """Examine each server of `llm.url`, and report where they have different models."""
+    lines = [_server(options.model_copy(update={"url": url})) for url in options.urls]
+    yield from lines
+    if len(lines) > 1 and all(line.good for line in lines) and (together := _server(options)).good is BAD:
+        yield together
+
+
 def _server(options: LLMOptions) -> DoctorLine:
-    """Request the model list of the server, once, with a timeout of a few seconds."""
+    """Request the model list of a server, once, with a timeout of a few seconds."""
+    shown = ", ".join(map(hide_password, options.urls))
     try:
         about = asyncio.run(_server_reply(options.model_copy(update={"retries": 0})))
     except TimeoutError:
         remedy = "It may still be loading its model; see its log"
-        return DoctorLine("llm.url", BAD, f"{hide_password(options.url)}: no reply within {SERVER_SECONDS:g} s. {remedy}")
+        return DoctorLine("llm.url", BAD, f"{shown}: no reply within {SERVER_SECONDS:g} s. {remedy}")
     except KnowHaluError as error:
         return DoctorLine("llm.url", BAD, error.reason if isinstance(error, StageError) else str(error))
-    listed = f"{hide_password(options.url)} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
+    listed = f"{shown} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
     if about.models and about.model not in about.models:  # some servers have aliases for a model
         return DoctorLine("llm.url", OPTIONAL, f"{listed}; llm.model {about.model!r} is not in its list")
     return DoctorLine("llm.url", GOOD, f"{listed}; {about.model} is used")

@@ -164,7 +164,7 @@ def serve_model(
     MODEL is the folder of a model on this machine; nothing is downloaded. Arguments after -- are passed to vLLM.
     """
     options = make_settings(given).llm
-    host, default_port = _local_address(options.url)
+    host, default_port = _local_address(options.urls[0])
     name = name or Path(os.path.abspath(Path(model).expanduser())).name
     chosen = {
         "max_length": max_length, "gpu_memory": gpu_memory, "tensor_parallel": tensor_parallel, "deterministic": deterministic,

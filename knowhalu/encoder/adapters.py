@@ -5,8 +5,9 @@ Nothing is downloaded or unpickled, and no code in a folder is run. A library is
 
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,9 @@ from knowhalu.errors import MissingExtra, ModelError
 FINGERPRINTED_SUFFIXES = (".safetensors", ".json", ".txt", ".model")
 """Suffixes of the files that determine the vectors: weights, settings, vocabularies."""
 IGNORED_FILES = ("data_config.json", "README.md")
+PYLATE_MODULES = ("pylate.models.Dense.Dense",)
+"""Modules of PyLate folders that `MultiVectorEncoder` reads by a class of its own, without importing PyLate."""
+_LOG = logging.getLogger(__name__)
 
 
 def go_offline() -> None:
@@ -40,8 +44,8 @@ def folder_fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def refuse_unsafe(folder: Path) -> None:
-    """Raise ModelError where loading the folder would unpickle a file or run code in it."""
+def refuse_unsafe(folder: Path, known: Collection[str] = ()) -> None:
+    """Raise ModelError where loading the folder would unpickle a file, or run code of a module that is not in `known`."""
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("0_*/*.safetensors")):
         raise ModelError(f"{folder}: no model.safetensors. Pickled weights are never read: save the model as safetensors")
     for path in folder.rglob("pytorch_model.bin"):
@@ -53,7 +57,7 @@ def refuse_unsafe(folder: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{modules}: cannot read the list of modules ({error!r}). Copy the model folder again") from error
     for name in types:
-        if not name.startswith("sentence_transformers."):
+        if not name.startswith("sentence_transformers.") and name not in known:
             raise ModelError(f"{modules}: the module {name!r} is code outside the library, which is never run. Use another model")
 
 
@@ -61,7 +65,7 @@ def _load_by_library(
     kind: Literal["SentenceTransformer", "CrossEncoder", "MultiVectorEncoder"], folder: Path, precision: Precision, device: str
 ) -> Any:
     """Load a folder by a class of sentence-transformers; raises ModelError where the folder is unsafe or unusable."""
-    refuse_unsafe(folder)
+    refuse_unsafe(folder, PYLATE_MODULES if kind == "MultiVectorEncoder" else ())
     go_offline()
     import sentence_transformers
 
@@ -81,6 +85,26 @@ def _normalize(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np
     return rows
 
 
+def _read_pooling(model: Any, folder: Path) -> None:
+    """Pool as the folder declares where the list of its modules was not copied, and warn where it declares nothing.
+
+    The library averages the token vectors of such a folder, whatever the model was trained for.
+    """
+    if (folder / "modules.json").is_file():
+        return
+    if (folder / "1_Pooling" / "config.json").is_file():
+        try:
+            model[1] = type(model[1]).load(str(folder), subfolder="1_Pooling", local_files_only=True)
+        except Exception as error:  # the library raises any exception of its parts
+            raise ModelError(f"{folder / '1_Pooling'}: cannot read this part of the model ({error})") from error
+        return
+    _LOG.warning(
+        "%s: no modules.json, so the mean of the token vectors is used, which is wrong for some models (BGE uses the first one). "
+        "Copy modules.json and the folder 1_Pooling of the model, or name a BGE model as flag:%s",
+        *(folder, folder),
+    )
+
+
 class SentenceTransformerEmbedder:
     """Embed with any local folder that `sentence-transformers` reads, such as BGE."""
 
@@ -89,6 +113,7 @@ class SentenceTransformerEmbedder:
         self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
     ) -> None:
         self._model = _load_by_library("SentenceTransformer", folder, precision, device)
+        _read_pooling(self._model, folder)
         self.folder, self.name, self.query_prefix = folder, folder.resolve().name, query_prefix
         self.dimension = len(self._model.encode(["dimension"])[0])
         prompts = getattr(self._model, "prompts", None) or {}

@@ -11,14 +11,13 @@ from typing import Any
 
 from knowhalu.encoder.score_cache import RecentlyUsed, pair_key
 from knowhalu.io.verifier_file import VerifierCard
+from knowhalu.prompts.shielding import shield_tokens
 from knowhalu.requests import Completion, Entail, EntailmentPair, Generate, Probabilities, TagSpans
 from knowhalu.text.sentences import segments, windows, word_count
 
 CLAIM_SHARE = 5 / 8
 """Share of a window's words up to which a claim is judged whole, as with other verifiers."""
 _FIELD = re.compile(r"\{(premise|claim|question)\}")
-_ROLE_MARK = re.compile(r"<(?=\||(?:start|end)_of_)")
-"""What may begin a mark of roles or turns, such as <|end_of_role|> or <end_of_turn>."""
 
 
 class Judge:
@@ -48,7 +47,7 @@ class Judge:
     def _request(self, premise: str, claim: str, question: str | None) -> Generate:
         template = str(self.card.with_question if question else self.card.template)
         values = {"premise": premise, "claim": claim, "question": question or ""}
-        prompt = _FIELD.sub(lambda m: _ROLE_MARK.sub("< ", values[m[1]]), template)
+        prompt = _FIELD.sub(lambda m: shield_tokens(values[m[1]]), template)
         fixed = min(match.start() for match in _FIELD.finditer(template))
         longest = max(map(len, self.card.answers))
         return Generate(prompt, self.card.system, fixed=fixed, choices=self.card.answers, max_tokens=longest + 4)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 from knowhalu.engine.batcher import AsyncBackend, Batcher, BlockingBackend
 from knowhalu.errors import BackendError, KnowHaluError, StageError
 from knowhalu.methods.common.protocol import Method
-from knowhalu.requests import Entail, Generate, Request, Search, TagSpans
+from knowhalu.requests import Completion, Entail, Generate, Request, Search, TagSpans
 from knowhalu.results import Failure, Usage
 from knowhalu.types import Record, Sample
 
@@ -123,7 +123,9 @@ class Engine(Generic[R]):
             if getattr(verdict, "id", None) != sample.id:
                 raise StageError("internal", f"the method returned {verdict!r:.200}, which is no result of this sample")
             index = self.index if meter.searched_index else None
-            return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds(), "index": index})
+            thinking = {"thinking": tuple(meter.thinking)} if meter.thinking else {}
+            told = {"usage": meter.usage(), "seconds": meter.seconds(), "index": index, **thinking}
+            return verdict.model_copy(update=told)
         except StageError as error:
             return Failure(id=sample.id, stage=error.stage, reason=error.reason, reply=error.reply)
         except KnowHaluError as error:
@@ -213,12 +215,13 @@ class _SyncStream:
 
 
 class _UsageMeter:
-    """Count the requests of one check and the time that it waits for each kind."""
+    """Count the requests of one check and the time that it waits for each kind; keep what a model thought."""
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
         self.waited: dict[str, float] = {}
         self.counts: dict[str, int] = {}
+        self.thinking: list[str] = []
         self.searched_index = False
 
     async def timed(self, request: Request[Any], backends: dict[type, AsyncBackend]) -> Any:
@@ -233,6 +236,8 @@ class _UsageMeter:
         return reply
 
     def _count(self, request: Request[Any], reply: Any) -> None:
+        if isinstance(reply, Completion) and reply.thinking:
+            self.thinking.append(reply.thinking)
         match request:
             case Entail(pairs) | TagSpans(pairs):
                 counts = {"pairs": len(pairs)}

@@ -146,7 +146,7 @@ def open_extension(options: RetrievalOptions, extension_options: Any, embedder: 
 def _load_embedder(options: RetrievalOptions) -> Embedder:
     from knowhalu.encoder.embedder import load_embedder
 
-    return load_embedder(options.embedder)
+    return load_embedder(options.embedder, query_prefix=options.query_prefix)
 
 
 def with_reranker(retriever: Retriever, options: RetrievalOptions) -> Retriever:

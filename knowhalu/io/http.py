@@ -46,6 +46,24 @@ class TransientFault(Exception):
         return f"{self.reason}{tries}" + (f". {self.remedy}" if self.remedy else "")
 
 
+class NoConnection(TransientFault):
+    """The server cannot be reached."""
+
+
+class NoReply(TransientFault):
+    """The server accepted a request and did not answer it in time."""
+
+
+class ServerBusy(TransientFault):
+    """The server refused a request because it has too much to do, or is starting (`status` 429 or 503)."""
+
+    def __init__(
+        self, status: int, reason: str, remedy: str = "", *, wait: float | None = None, reply: str | None = None
+    ) -> None:
+        super().__init__(reason, remedy, wait=wait, reply=reply)
+        self.status = status
+
+
 class ReplyTooLong(Exception):
     """A reply of more than the allowed number of bytes; `start` is its beginning."""
 
@@ -159,11 +177,11 @@ def _translate_errors(exchange: Exchange) -> Iterator[None]:
     try:
         yield
     except httpx2.ConnectError as error:
-        raise TransientFault(f"cannot connect ({_root_cause(error)})", exchange.no_connection) from error
+        raise NoConnection(f"cannot connect ({_root_cause(error)})", exchange.no_connection) from error
     except (httpx2.TimeoutException, TimeoutError) as error:
         if isinstance(error, httpx2.ConnectTimeout) and exchange.timeout > CONNECT_SECONDS:
-            raise TransientFault(f"no connection within {CONNECT_SECONDS:g} s", exchange.no_connection) from error
-        raise TransientFault(f"no reply within {exchange.timeout:g} s", exchange.no_reply) from error
+            raise NoConnection(f"no connection within {CONNECT_SECONDS:g} s", exchange.no_connection) from error
+        raise NoReply(f"no reply within {exchange.timeout:g} s", exchange.no_reply) from error
     except (httpx2.HTTPError, OSError) as error:
         detail = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise TransientFault(f"the connection broke ({detail})", exchange.broken) from error

@@ -1,8 +1,9 @@
-"""The HTTP client of language model servers: JSON to and from one address, with a pool of connections for each event loop."""
+"""The HTTP client of language model servers: JSON to and from their addresses, with a pool of connections for each event loop."""
 
 import asyncio
 import json
 import os
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,13 +12,17 @@ import tenacity
 
 from knowhalu.errors import BackendError, ReplyError, SettingsError, hide_password
 from knowhalu.io import http
-from knowhalu.io.http import TransientFault
-from knowhalu.llm.options import LLMOptions
+from knowhalu.io.http import ServerBusy, TransientFault
+from knowhalu.llm.dispatch import Dispatcher, PromptPrefix
+from knowhalu.llm.options import SHORTER_PROMPT_HINT, LLMOptions
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
+Clock = Callable[[], float]
 ReplyParser = Callable[[Any, str, str], T]
 """Reads (JSON, URL, beginning of the raw reply); raises TransientFault where another try may help."""
+RequestWriter = Callable[[], tuple[str, dict[str, Any]]]
+"""Returns the path and the JSON of a request."""
 
 MAX_REPLY_BYTES = 32 * 2**20
 
@@ -33,18 +38,24 @@ class RequestRefused(BackendError):
 
 
 class _ConnectionPool(NamedTuple):
-    """The connections of one event loop, and a semaphore that bounds the requests in flight."""
+    """The connections of one event loop, and the places at the servers for its requests."""
 
     client: httpx2.AsyncClient
-    slots: asyncio.Semaphore
+    dispatcher: Dispatcher
 
 
 class JsonClient:
-    """Exchange JSON with one server. `sleep` waits between tries; tests replace it."""
+    """Exchange JSON with one server, or with several that have the same model. Tests replace `sleep` and `clock`.
 
-    def __init__(self, options: LLMOptions, sleep: Sleep = asyncio.sleep) -> None:
-        self.options, self.url, self._sleep = options, options.url.rstrip("/"), sleep
-        self.shown_url = hide_password(self.url)
+    `examine` is called with the address of a server that is back, before it gets a request; it raises TransientFault where the
+    server cannot be used. `slots` has the number of slots of each server that has some.
+    """
+
+    def __init__(self, options: LLMOptions, sleep: Sleep = asyncio.sleep, clock: Clock = time.monotonic) -> None:
+        self.options, self.urls, self._sleep, self._clock = options, options.urls, sleep, clock
+        self.shown_url = ", ".join(map(hide_password, self.urls))
+        self.slots: dict[str, int] = {}
+        self.examine: Callable[[str], Awaitable[None]] | None = None
         self._exchange = http.Exchange(
             options.timeout,
             MAX_REPLY_BYTES,
@@ -54,37 +65,88 @@ class JsonClient:
         )
         self._pools: dict[asyncio.AbstractEventLoop, _ConnectionPool] = {}
 
-    async def get(self, path: str, read: ReplyParser[T]) -> T:
-        """Get a resource and read it; raises what `post` raises."""
-        return await self._send("GET", path, None, read)
+    async def get_each(self, path: str, read: ReplyParser[T]) -> dict[str, T]:
+        """Get a resource of every server, by address; one that does not answer is left out while others do.
 
-    async def post(self, path: str, body: dict[str, Any], read: ReplyParser[T]) -> T:
-        """Send JSON and read the JSON of the reply.
-
-        Raises RequestRefused where the server refuses, BackendError where all tries failed, ReplyError where the reply is too
-        long, and SettingsError where `llm.url` is not an address or the key cannot be sent.
+        Raises what `post` raises.
         """
-        return await self._send("POST", path, json.dumps(body).encode("utf-8", "surrogatepass"), read)
+
+        async def get_all(tried: dict[str, str]) -> dict[str, T]:
+            results = await asyncio.gather(*(self.get(url, path, read) for url in self.urls), return_exceptions=True)
+            replies: dict[str, T] = {}
+            for url, result in zip(self.urls, results, strict=True):
+                if isinstance(result, TransientFault):
+                    tried[url] = path
+                    self._pool().dispatcher.drop(url)
+                elif isinstance(result, BaseException):
+                    raise result
+                else:
+                    replies[url] = result
+            if not replies:
+                raise next(r for r in results if isinstance(r, TransientFault))
+            return replies
+
+        return await self._retry(get_all)
+
+    async def get(self, url: str, path: str, read: ReplyParser[T]) -> T:
+        """Get a resource of one server and read it, in one try; raises TransientFault, RequestRefused and ReplyError."""
+        return await self._send_once("GET", url + path, None, read)
+
+    async def post(self, write: RequestWriter, read: ReplyParser[T], prefix: PromptPrefix) -> T:
+        """Send JSON to the server that suits the prompt, and read the JSON of the reply.
+
+        The request is written once it has a place, with what was learned while it waited. A server that fails is followed by the
+        next one at once; where all have failed, they are tried again after a wait. A body with `id_slot` gets the number of a
+        slot of its server, if that has any. Raises RequestRefused where a server refuses, BackendError where all tries failed,
+        ReplyError where the reply is too long, and SettingsError where `llm.url` has what is not an address or the key cannot
+        be sent.
+        """
+
+        async def post_to_any(tried: dict[str, str]) -> T:
+            dispatcher = self._pool().dispatcher
+            while True:
+                try:
+                    async with dispatcher.place(prefix, tried) as place:
+                        url = place.server.url
+                        tried[url] = ""
+                        if place.probe and self.examine is not None:
+                            await self.examine(url)
+                        tried[url], body = write()
+                        pinned = {"id_slot": place.slot.number} if place.slot and "id_slot" in body else {}
+                        content = json.dumps({**body, **pinned}).encode("utf-8", "surrogatepass")
+                        return await self._send_once("POST", url + tried[url], content, read)
+                except TransientFault:
+                    if not dispatcher.untried(tried):
+                        raise
+
+        return await self._retry(post_to_any)
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         if pool := self._pools.pop(asyncio.get_running_loop(), None):
             await pool.client.aclose()
 
-    async def _send(self, method: str, path: str, body: bytes | None, read: ReplyParser[T]) -> T:
-        options = self.options
-        rule = http.retry_options(options.retries, max_wait=options.timeout)
+    async def _retry(self, attempt: Callable[[dict[str, str]], Awaitable[T]]) -> T:
+        """Try all servers, and again after a wait; `attempt` records the path that it tries at each server in its argument."""
+        options, tried = self.options, dict[str, str]()
+
+        async def one_round() -> T:
+            tried.clear()
+            return await attempt(tried)
+
         try:
-            return await tenacity.AsyncRetrying(sleep=self._sleep, **rule)(self._send_once, method, path, body, read)
+            rule = http.retry_options(options.retries, max_wait=options.timeout)
+            return await tenacity.AsyncRetrying(sleep=self._sleep, **rule)(one_round)
         except TransientFault as fault:
             reason = fault.explain(options.retries, options.timeout)
-            raise BackendError("generate", f"{self.shown_url}{path}: {reason}", reply=fault.reply) from fault
+            url, path = next(reversed(tried.items()))
+            where = "no server of llm.url answered; the last was " if len(self.urls) > 1 else ""
+            raise BackendError("generate", f"{where}{hide_password(url)}{path}: {reason}", reply=fault.reply) from fault
 
-    async def _send_once(self, method: str, path: str, body: bytes | None, read: ReplyParser[T]) -> T:
-        pool, url = self._pool(), self.shown_url + path
+    async def _send_once(self, method: str, address: str, body: bytes | None, read: ReplyParser[T]) -> T:
+        url = hide_password(address)
         try:
-            async with pool.slots:
-                reply = await http.send_async(pool.client, method, self.url + path, body, self._exchange)
+            reply = await http.send_async(self._pool().client, method, address, body, self._exchange)
         except http.ReplyTooLong as error:
             reason = f"{url}: the reply is longer than {self._exchange.max_bytes // 2**20} MB"
             raise ReplyError("generate", reason, reply=error.start.decode("utf-8", "replace")) from error
@@ -104,7 +166,9 @@ class JsonClient:
         message = error_text(text)
         if reply.status in http.RETRYABLE_STATUS and not _is_permanent(message):
             reason = f"HTTP {reply.status}: {message or 'no message'}"
-            return TransientFault(reason, "See the server's log", wait=reply.wait, reply=text[:2000])
+            if reply.status in http.WAIT_STATUS:
+                return ServerBusy(reply.status, reason, "See the server's log", wait=reply.wait, reply=text[:2000])
+            return TransientFault(reason, "See the server's log", reply=text[:2000])
         reason = _explain_refusal(reply.status, message, self.options.api_key_env)
         return RequestRefused(f"{url}: {reason}", reply.status, message)
 
@@ -112,14 +176,19 @@ class JsonClient:
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
             self._pools = {other: pool for other, pool in self._pools.items() if not other.is_closed()}
-            try:
-                http.split_address(self.url)
-            except ValueError as error:
-                raise SettingsError(f"llm.url: {self.shown_url!r} is not an address; write it as http://HOST:PORT/v1") from error
+            for url in self.urls:
+                try:
+                    http.split_address(url)
+                except ValueError as error:
+                    shown = hide_password(url)
+                    raise SettingsError(f"llm.url: {shown!r} is not an address; write it as http://HOST:PORT/v1") from error
             key = read_api_key(self.options)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             client = httpx2.AsyncClient(**http.client_options(self.options.timeout, headers))
-            self._pools[loop] = _ConnectionPool(client, asyncio.Semaphore(self.options.concurrency))
+            options = self.options
+            self._pools[loop] = _ConnectionPool(
+                client, Dispatcher(self.urls, options.concurrency, options.timeout, self.slots, self._clock)
+            )
         return self._pools[loop]
 
 
@@ -135,8 +204,8 @@ def read_api_key(options: LLMOptions) -> str:
 def _explain_refusal(status: int, message: str, key_env: str) -> str:
     """Explain a server's refusal and name the remedy."""
     if _is_context_overflow(message):
-        remedy = "Serve the model with a longer context (vLLM: --max-model-len, llama.cpp: -c), or use fewer passages per query"
-        return f"the prompt is longer than the model's context: {message}. {remedy} (knowhalu.passages)"
+        longer = "Serve the model with a longer context (vLLM: --max-model-len; llama.cpp: -c, which its -np slots share)"
+        return f"the prompt is longer than the model's context: {message.rstrip('.')}. {longer}, {SHORTER_PROMPT_HINT}"
     if status in (401, 403):
         return f"the server requires a key ({message}). Put it into the environment variable {key_env}"
     if 300 <= status < 400:
@@ -151,7 +220,11 @@ def _is_context_overflow(message: str) -> bool:
 
 def _is_permanent(message: str) -> bool:
     """Return whether another try would meet the same error, whatever its status."""
-    text, permanent = message.lower(), ("logits_all", "chat template", "not supported", "not implemented")
+    permanent = (
+        "logits_all", "chat template", "not supported", "not implemented", "roles must alternate", "prefill",
+        "does not match the expected",  # llama.cpp, where a reply does not fit the template's format
+    )  # fmt: skip
+    text = message.lower()
     return _is_context_overflow(message) or any(w in text for w in permanent)
 
 

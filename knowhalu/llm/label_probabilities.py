@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 MIN_TEXT_MASS = 1e-4
 """A shared prefix with less than this share of the mass is not expanded: no probability changes by more."""
-MIN_CHOICE_MASS = 1e-3
+MIN_CHOICE_MASS = 0.1
 """With less than this share of the mass on all choices together, the model would write something else: no probabilities."""
 MAX_REQUESTS = 12
 """Requests for one label at most."""
@@ -64,16 +64,28 @@ class LabelProbabilitySearch:
 
     def probabilities(self) -> dict[str, float]:
         """Return the probability of each choice, adding up to 1; empty below the minimum mass."""
-        assigned, unassigned = self._distribute()
-        if not self._after:
-            return {}
+        masses = self._choice_masses()
+        total = math.fsum(masses.values())
+        return {c: mass / total for c, mass in masses.items()} if total > self.min_mass else {}
+
+    @property
+    def mass(self) -> float | None:
+        """The share of the model's mass on all choices together; None without log-probabilities."""
+        return math.fsum(self._choice_masses().values()) if self._after else None
+
+    @property
+    def likeliest_start(self) -> tuple[str, float]:
+        """The most probable first token and its probability; ("", 0) without log-probabilities."""
+        return max(self._after.get("", {"": 0.0}).items(), key=lambda item: item[1])
+
+    def _choice_masses(self) -> dict[str, float]:
+        assigned, unassigned = self._distribute() if self._after else ({}, {})
         for text, mass in unassigned.items():  # divided evenly: too little to matter
             candidates = self.candidates(text)
             if len(candidates) < len(self.choices):  # spaces alone say nothing about the choices
                 for choice in candidates:
                     assigned[choice] += mass / len(candidates)
-        total = sum(assigned.values())
-        return {c: mass / total for c, mass in assigned.items()} if total > self.min_mass else {}
+        return assigned
 
     def candidates(self, text: str) -> list[str]:
         """Return the choices that a text contains or may become; it may begin with spaces and continue after a choice."""

@@ -1,11 +1,19 @@
 """The options of language models; this module imports no backend."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from knowhalu.types import Record
+
+SHORTER_PROMPT_HINT = (
+    "or send less: give long sources as documents, of which the nearest passages are read, and not as knowledge, which is read "
+    "whole; retrieve fewer passages and take fewer steps (knowhalu.passages, knowhalu.max_steps); with another method, set fewer "
+    "source_words"
+)
+"""The remedy for a prompt that exceeds the context, beside a longer context."""
+DialectName = Literal["auto", "vllm", "sglang", "llama.cpp", "llama-cpp-python", "ollama", "other"]
 
 
 class LLMOptions(Record):
@@ -15,7 +23,9 @@ class LLMOptions(Record):
     model: str = Field(
         "", description="name of the model on the server, or its local folder; empty: the only model of the server"
     )
-    url: str = Field("http://127.0.0.1:8000/v1", description="address of the server")
+    url: str | tuple[str, ...] = Field(
+        "http://127.0.0.1:8000/v1", description="address of the server, or a list of servers with the same model"
+    )
     api_key_env: str = Field("KNOWHALU_API_KEY", description="environment variable with the key of the server, if it needs one")
     style: Literal["auto", "chat", "completion"] = Field(
         "auto", description="API in use; auto: chat if the model has a chat template"
@@ -23,6 +33,12 @@ class LLMOptions(Record):
     constrain: Literal["auto", "structured", "grammar", "logprobs"] = Field(
         "auto",
         description="how a server constrains labels: structured outputs (vLLM), a grammar (llama.cpp) or top log-probabilities",
+    )
+    dialect: DialectName = Field(
+        "auto", description="kind of server, which decides how requests are written; auto: as its list of models says"
+    )
+    thinking_tokens: int = Field(
+        2048, ge=0, description="tokens that a model may think for before a reply, where its thinking cannot be switched off"
     )
     system: str | None = Field(None, description="system prompt that replaces that of the prompt file; empty: none")
     prompts: Path | None = Field(
@@ -35,7 +51,9 @@ class LLMOptions(Record):
         description="judgments sampled at temperature 1; with several, the majority decides and its share is the confidence",
     )
     seed: int = Field(0, description="seed of all sampling")
-    concurrency: int = Field(64, ge=1, le=10_000, description="maximal number of concurrent requests to a server")
+    concurrency: int = Field(
+        64, ge=1, le=10_000, description="maximal number of concurrent requests to each server; fewer where it holds fewer"
+    )
     timeout: float = Field(120.0, gt=0, description="timeout of a request in seconds")
     retries: int = Field(4, ge=0, le=20, description="retries after a server error or a lost connection")
     cache: bool = Field(True, description="cache replies on disk")
@@ -53,3 +71,19 @@ class LLMOptions(Record):
     deterministic: bool = Field(
         False, description="batch-invariant kernels in vLLM: slower, but replies do not depend on concurrent requests"
     )
+
+    @field_validator("url", mode="before")
+    @classmethod
+    def _check_addresses(cls, url: Any) -> Any:
+        """Return a list of one address as that address, so that both are the same setting."""
+        if isinstance(url, str):
+            return url
+        if not isinstance(url, list | tuple) or not url or not all(isinstance(address, str) for address in url):
+            raise ValueError("should be an address or a list of addresses")
+        addresses = tuple(dict.fromkeys(url))
+        return addresses if len(addresses) > 1 else addresses[0]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Return the addresses of all servers, without a slash at the end."""
+        return tuple(u.rstrip("/") for u in ([self.url] if isinstance(self.url, str) else self.url))

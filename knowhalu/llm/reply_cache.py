@@ -29,9 +29,12 @@ CACHE_FORMAT = 1
 """Part of every key; a new number invalidates all entries."""
 KEY_OPTIONS = {"backend", "model", "style", "constrain", "precision", "deterministic"}
 """The options that determine a reply, beside the request and the identity of the model."""
+NEW_KEY_OPTIONS = {"dialect", "thinking_tokens"}
+"""Such options that are part of a key where they are set, so that replies stored before they existed are found."""
 APPLICATION_ID = 0x4B48524C
 """The application id that marks the SQLite file as a reply cache."""
 SCHEMA_VERSION = 1
+DEFAULTS = asdict(Completion(""))
 TOUCH_SECONDS = 600.0
 """The last use of a text is recorded no more often than this, so that reading seldom writes."""
 WAIT_SECONDS = 30.0
@@ -190,6 +193,7 @@ class ReplyCache:
     def __init__(self, store: SQLiteCache, options: LLMOptions) -> None:
         self.store = store
         self._options = options.model_dump(mode="json", include=KEY_OPTIONS)
+        self._options |= options.model_dump(mode="json", include=NEW_KEY_OPTIONS, exclude_defaults=True)
         self.folder = Path(options.model).expanduser()
 
     def key(self, identity: str, request: Generate) -> bytes:
@@ -211,9 +215,11 @@ class ReplyCache:
             return None
 
     def put(self, key: bytes, reply: Completion) -> None:
-        """Store a reply, unless it is blank."""
+        """Store a reply, unless it is blank; of its log-probabilities only the sum, as they would take most of the space."""
         if reply.text.strip():
-            self.store.put(key, json.dumps(asdict(reply)))
+            summed = replace(reply, logprobs=(sum(reply.logprobs),) if reply.logprobs else ())
+            fields = {name: value for name, value in asdict(summed).items() if name == "logprobs" or value != DEFAULTS[name]}
+            self.store.put(key, json.dumps(fields, separators=(",", ":")))
 
 
 class CachedBackend:

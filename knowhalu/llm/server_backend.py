@@ -8,16 +8,25 @@ from then on. llama.cpp and Ollama give every model a template: set `llm.style` 
 import asyncio
 import json
 import re
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowhalu.errors import BackendError, ReplyError, StageError
+from knowhalu.errors import BackendError, ReplyError, StageError, hide_password
 from knowhalu.io.http import TransientFault
-from knowhalu.llm.client import JsonClient, RequestRefused, Sleep
-from knowhalu.llm.dialects import DIALECTS, UNKNOWN_DIALECT, ServerReply, ServerSession, cut_at_stop, parse_reply, strip_echo
+from knowhalu.llm.client import Clock, JsonClient, RequestRefused, Sleep
+from knowhalu.llm.dialects import DIALECTS, OWNERS, ServerSession
+from knowhalu.llm.dispatch import PromptPrefix
 from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
 from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.server_reply import ServerReply, cut_at_stop, parse_reply, strip_echo
+from knowhalu.llm.thinking import opens_thinking, template_opens_thinking, thinking_error
+from knowhalu.llm.turn_tokens import TurnTokens, read_special_tokens
 from knowhalu.requests import Completion, Generate
+
+DESCRIPTION = ("root", "owned_by", "meta", "parent")
+"""The fields of a server's list of models that describe a model."""
 
 
 class ServerInfo(NamedTuple):
@@ -28,29 +37,43 @@ class ServerInfo(NamedTuple):
     models: tuple[str, ...]
 
 
-class ServerBackend:
-    """Answer `Generate` requests through a server's HTTP API; one object serves any number of event loops."""
+class _SentRequest(NamedTuple):
+    """A request as it was sent: whether its answer was `begun`, and the `room` for thinking in tokens."""
 
-    def __init__(self, options: LLMOptions, *, sleep: Sleep = asyncio.sleep) -> None:
+    path: str
+    body: dict[str, Any]
+    begun: bool
+    room: int
+
+
+class ServerBackend:
+    """Answer `Generate` requests through the HTTP API of one or several servers; one object serves any number of event loops."""
+
+    def __init__(self, options: LLMOptions, *, sleep: Sleep = asyncio.sleep, clock: Clock = time.monotonic) -> None:
         self.options = options
-        self._client = JsonClient(options, sleep)
+        self._client = JsonClient(options, sleep, clock)
+        self._client.examine = self._examine
         self._cards: list[dict[str, Any]] = []
         self._session: ServerSession | None = None
+        self._turn_tokens = TurnTokens()
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[ServerSession]] = {}
 
     async def answer(self, request: Generate) -> Completion:
         """Answer one request.
 
-        Raises BackendError where the server does not answer or refuses, ReplyError where its reply cannot be used.
+        Raises BackendError where the server does not answer or refuses, ReplyError where its reply cannot be used, and StageError
+        where a text of a chat has a special token of the model.
         """
         session = await self._open_session()
+        if session.style == "chat":
+            self._turn_tokens.check(request)
         return await (self._choose(request, session) if request.choices else self._continue(request, session))
 
     async def identity(self) -> str:
         """Return JSON that identifies the model as far as the server describes it: its name, files and size."""
         session = await self._open_session()
         card = next((c for c in self._cards if c.get("id") == session.model), {})
-        details = {name: card[name] for name in ("root", "owned_by", "meta", "parent") if card.get(name)}
+        details = {name: card[name] for name in DESCRIPTION if card.get(name)}
         return json.dumps({"model": session.model, **details}, sort_keys=True)
 
     async def about(self) -> ServerInfo:
@@ -82,53 +105,100 @@ class ServerBackend:
 
     async def _read_models(self) -> ServerSession:
         options = self.options
+        lists: dict[str, list[dict[str, Any]]] = {}
         try:
-            self._cards = await self._client.get("/models", _parse_models)
+            lists = await self._client.get_each("/models", _parse_models)
         except RequestRefused as error:
             if not options.model:  # without a list, only the user can name the model
                 reason = f"{error.reason}. Check llm.url: it usually ends in /v1"
                 raise BackendError("generate", reason, reply=error.reply) from error
+        self._cards = next(iter(lists.values()), [])
         names = [str(card.get("id")) for card in self._cards]
         if not options.model and len(names) != 1:
-            raise BackendError("generate", f"{self._client.shown_url}: {_list_models(names)}. Set llm.model to the one to use")
+            shown = hide_password(next(iter(lists)))
+            raise BackendError("generate", f"{shown}: {_list_models(names)}. Set llm.model to the one to use")
         model = options.model or names[0]
+        for url, cards in lists.items():
+            if problem := _other_model(cards, self._cards, model):
+                raise BackendError("generate", f"{hide_password(url)}: {problem}")
         card = next((c for c in self._cards if c.get("id") == model), self._cards[0] if self._cards else {})
-        dialect = DIALECTS.get(str(card.get("owned_by")), UNKNOWN_DIALECT)
+        owner = OWNERS.get(str(card.get("owned_by")), "other")
+        dialect = DIALECTS[owner if options.dialect == "auto" else options.dialect]
+        if dialect.has_slots:
+            await asyncio.gather(*map(self._count_slots, lists))
+        opens = False
+        if card.get("root"):  # the model's folder, which is here where a server runs on this machine
+            folder = Path(str(card["root"]))
+            self._turn_tokens = TurnTokens(await asyncio.to_thread(read_special_tokens, folder))
+            opens = await asyncio.to_thread(template_opens_thinking, folder)
         constrain: str = options.constrain
         if constrain == "auto" or (constrain == "grammar" and dialect.constrain == "regex"):
             constrain = dialect.constrain
-        return ServerSession(dialect, model, options.style, constrain)
+        return ServerSession(dialect, model, options.style, constrain, thinks=opens, opens_thinking=opens)
+
+    async def _examine(self, url: str) -> None:
+        """Raise TransientFault where a server that is back lists no model, or another one than the others.
+
+        Servers that refused to list their models at first need not do so now.
+        """
+        try:
+            cards = await self._client.get(url, "/models", _parse_models)
+        except RequestRefused as error:
+            if not self._cards:
+                return
+            raise TransientFault(error.reason, reply=error.reply) from error
+        if self._session is None or not self._cards:
+            return
+        if problem := _other_model(cards, self._cards, self._session.model):
+            raise TransientFault(problem)
+        if self._session.dialect.has_slots:
+            await self._count_slots(url)
+
+    async def _count_slots(self, url: str) -> None:
+        """Record the number of a server's slots; a server that does not tell it keeps its own choice of slots."""
+        try:
+            count = await self._client.get(url.removesuffix("/v1"), "/props", lambda payload, *_: payload["total_slots"])
+        except (TransientFault, StageError, KeyError, TypeError):
+            return
+        if isinstance(count, int) and count > 0:
+            self._client.slots[url] = count
 
     async def _continue(self, request: Generate, session: ServerSession) -> Completion:
         """Generate free text after the prompt and its prefill."""
-        reply = strip_echo(await self._post(request, session, request.max_tokens), request.prefill)
+        reply = await self._post(request, session, request.max_tokens)
         text, stopped = cut_at_stop(reply.text.removeprefix(session.prefill(request)[1]), request.stop)
         return Completion(
             text, "stop" if stopped else reply.finish_reason, {}, reply.logprobs,
-            reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens,
+            reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens, thinking=reply.thinking,
         )  # fmt: skip
 
     async def _choose(self, request: Generate, session: ServerSession) -> Completion:
-        """Generate one of the choices, then send further requests until the probabilities of all are known."""
+        """Generate one of the choices, then send further requests until the probabilities of all are known.
+
+        After a reply that could not be begun, or that the model thought about, nothing can be continued: what it left open has
+        no probability.
+        """
         search = LabelProbabilitySearch(request.choices)
         replies = [await self._first_choice(request, session)]
         search.read("", replies[0].positions or ())
         prefill, _ = session.prefill(request)
-        while (text := search.next()) is not None:
+        continues = session.prefills and not replies[0].thought
+        while continues and (text := search.next()) is not None:
             further = replace(request, prefill=prefill + text, temperature=0.0)
             if session.prefill(further)[1]:  # a chat template may trim it, and the model would continue from another text
                 search.read(text, ())
                 continue
-            replies.append(strip_echo(await self._post(further, session, 1, constrained=False), further.prefill))
+            replies.append(await self._post(further, session, 1, constrained=False))
             search.read(text, replies[-1].positions or ())
-        probabilities = search.probabilities()
+        self._check_answers(search, replies[0])
+        probabilities = search.probabilities() if continues or search.next() is None else {}
         if probabilities:
             label = pick_label(probabilities, request.temperature, request.seed)
         else:
             label = self._label_in_text(replies[0], search, session)
         return Completion(
             label, "stop", probabilities, replies[0].logprobs, sum(r.prompt_tokens for r in replies),
-            sum(r.cached_tokens for r in replies), sum(r.completion_tokens for r in replies),
+            sum(r.cached_tokens for r in replies), sum(r.completion_tokens for r in replies), thinking=replies[0].thinking,
         )  # fmt: skip
 
     async def _first_choice(self, request: Generate, session: ServerSession) -> ServerReply:
@@ -137,8 +207,18 @@ class ServerBackend:
         if session.constrain == "logprobs" and session.top and request.temperature > 0:
             reply = await self._post(replace(request, temperature=0.0), session, longest)
             if reply.positions:
-                return strip_echo(reply, request.prefill)
-        return strip_echo(await self._post(request, session, longest), request.prefill)
+                return reply
+        return await self._post(request, session, longest)
+
+    def _check_answers(self, search: LabelProbabilitySearch, reply: ServerReply) -> None:
+        """Raise ReplyError where the model would think or write something else than a label, which a constraint hides."""
+        (token, probability), mass = search.likeliest_start, search.mass
+        thinks = opens_thinking(token)
+        if mass is None or (mass > search.min_mass and not (thinks and probability > mass)):
+            return
+        wants = "the model thinks before it answers" if thinks else "the model would write something else"
+        reason = f"{wants} where a label belongs ({token!r}); all labels together have the probability {mass:.2g}"
+        raise ReplyError("generate", f"{self._client.shown_url}: {reason}", reply=reply.text)
 
     def _label_in_text(self, reply: ServerReply, search: LabelProbabilitySearch, session: ServerSession) -> str:
         """Return the choice with which a reply without log-probabilities begins, if it names no other."""
@@ -146,25 +226,45 @@ class ServerBackend:
         named = [c for c in search.choices if re.search(rf"(?<!\w){re.escape(c)}(?!\w)", text)]
         if len(named) == 1 and text.startswith(named[0]):
             return named[0]
-        reason = f"the reply is none of {', '.join(search.choices)}, and has no log-probabilities"
+        reason = f"{self._client.shown_url}: the reply is none of {', '.join(search.choices)}, and has no log-probabilities"
         used = f"{session.dialect.name} was used with llm.constrain = {session.constrain!r}"
-        raise ReplyError(
-            "generate", f"{self._client.shown_url}: {reason}. {used}; try another value, or another server", reply=reply.text
-        )
+        cure = "Set llm.dialect or llm.constrain, or try another server"
+        raise ReplyError("generate", f"{reason}. {used}. {cure}", reply=reply.text)
 
     async def _post(
         self, request: Generate, session: ServerSession, max_tokens: int, *, constrained: bool = True
     ) -> ServerReply:  # fmt: skip
-        """Send one request, and again without each thing that the server turns out not to support."""
+        """Send one request, and again without each thing that the server turns out not to support.
+
+        A model that thinks although it was told not to gets room for it; if its answer is begun, only once it has thought there.
+        """
+        prefix, has_thought, sent = PromptPrefix.of(request), False, _SentRequest("", {}, False, 0)
+
+        def write() -> tuple[str, dict[str, Any]]:
+            nonlocal sent
+            begun = bool(session.prefill(request)[0])
+            room = self.options.thinking_tokens if has_thought or (session.thinks and not begun) else 0
+            body = session.body(request, max_tokens=max_tokens + room, constrained=constrained)
+            sent = _SentRequest(session.path, body, begun, room)
+            return sent.path, body
+
         while True:
-            body = session.body(request, max_tokens=max_tokens, constrained=constrained)
-            path = session.path
             try:
-                reply = await self._client.post(path, body, parse_reply)
+                reply = await self._client.post(write, parse_reply, prefix)
                 session.style_is_open = False
-                return reply
+                if session.opens_thinking and session.style == "chat" and not (sent.begun or reply.thought):
+                    reply = reply.as_thinking()
+                session.thinks |= reply.thought
+                is_cut = reply.unanswered or reply.finish_reason == "length"
+                if reply.thought and is_cut and not sent.room and self.options.thinking_tokens:
+                    has_thought = True
+                    continue
+                if reply.unanswered:
+                    reason = f"{self._client.shown_url}: {thinking_error(sent.room)}"
+                    raise ReplyError("generate", reason, reply=reply.thinking)
+                return strip_echo(reply, request.prefill)
             except RequestRefused as error:
-                adapted = path != session.path or session.learn(error.status, error.message, body)
+                adapted = sent.path != session.path or session.learn(error.status, error.message, sent.body)
                 if not adapted:
                     raise self._with_model_names(error) from error
 
@@ -182,6 +282,18 @@ def _parse_models(payload: Any, where: str, raw: str) -> list[dict[str, Any]]:
         remedy = "Check that llm.url is the address of an OpenAI-compatible API"
         raise TransientFault("the list of models cannot be read", remedy, reply=raw)
     return [card for card in cards if isinstance(card, dict) and card.get("id")]
+
+
+def _other_model(cards: list[dict[str, Any]], expected: list[dict[str, Any]], model: str) -> str:
+    """Say how a server's model differs from that of the first server; "" where both describe it alike."""
+    ours, theirs = (
+        next(({name: card.get(name) for name in ("id", *DESCRIPTION)} for card in found if card.get("id") == model), {})
+        for found in (expected, cards)
+    )
+    if ours == theirs:
+        return ""
+    remedy = "All servers of llm.url must serve the same model, under the same name and from the same path"
+    return f"the server describes its model {model!r} as {json.dumps(theirs)}, another one as {json.dumps(ours)}. {remedy}"
 
 
 def _list_models(names: list[str]) -> str:

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError, StageError
+from knowhalu.errors import BackendError, MissingExtra, ModelError, ReplyError, SettingsError, StageError
 from knowhalu.llm.local.backend import check_model_folder
 from knowhalu.llm.local.decode import Answer, choose_label
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder, TokenIds
 from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.thinking import without_thinking
 from knowhalu.requests import Completion, Generate
 
 OFFLINE_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -118,7 +119,7 @@ def _read_answer(request: Generate, framed: EncodedPrompt, outputs: Sequence[Any
         if not framed.choices:
             return _read_completion(outputs[0], cached)
         logprobs = [[_forced_logprob(by_prefix[c[: i + 1]], token) for i, token in enumerate(c)] for c in framed.choices]
-    except BackendError as error:
+    except (BackendError, ReplyError) as error:
         return error
     return choose_label(request, framed, logprobs, cached)
 
@@ -128,9 +129,9 @@ def _read_completion(output: Any, cached: int) -> Completion:
     if reply.finish_reason not in ("stop", "length"):
         raise BackendError("generate", f"vLLM ended the reply with {reply.finish_reason!r}. See its log", reply=reply.text)
     logprobs = tuple(float(at[token].logprob) for token, at in zip(reply.token_ids, reply.logprobs or [], strict=False))
-    return Completion(
-        reply.text, reply.finish_reason, {}, logprobs, len(output.prompt_token_ids), cached, len(reply.token_ids)
-    )  # fmt: skip
+    return without_thinking(
+        Completion(reply.text, reply.finish_reason, {}, logprobs, len(output.prompt_token_ids), cached, len(reply.token_ids))
+    )
 
 
 def _forced_logprob(output: Any, token: int) -> float:

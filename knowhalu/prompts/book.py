@@ -23,7 +23,8 @@ from knowhalu.prompts.examples import (
     load_judged_examples,
     read_examples,
 )
-from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, shield
+from knowhalu.prompts.shielding import shield
+from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section
 from knowhalu.requests import Generate
 from knowhalu.types import KnowledgeForm, Label, Passage, Query, Sample, Step, Task
 
@@ -104,18 +105,18 @@ class KnowHaluPromptBook(PromptBook):
         """Ask for the next thought and query."""
         lines = [*layout.format_steps(steps, self.formulation, thoughts=True), section(f"{layout.THOUGHT} {len(steps) + 1}")]
         values = {"sample": layout.format_sample(part), "steps": join_sections(lines)}
-        return self.request("query", part.task, form, self.formulation, **values)
+        return self.request("query", layout.shown_task(part), form, self.formulation, **values)
 
     def knowledge(self, part: Sample, query: Query, passages: Sequence[Passage], form: KnowledgeForm) -> Generate:
         """Ask what the passages say about a query."""
         lines = layout.format_query(query, self.formulation)
         values = {"passages": join_sections(layout.format_passages(passages)), "query": join_sections(lines)}
-        return self.request("knowledge", part.task, form, self.formulation, **values)
+        return self.request("knowledge", layout.shown_task(part), form, self.formulation, **values)
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
         """Ask what the knowledge confirms and contradicts; the label comes after that."""
         values = {"sample": layout.format_sample(part), "steps": join_sections(layout.format_steps(steps, self.formulation))}
-        return self.request("judge", part.task, form, self.formulation, **values)
+        return self.request("judge", layout.shown_task(part), form, self.formulation, **values)
 
 
 def knowhalu_family(formulation: layout.Formulation = "combined") -> PromptFamily:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from knowhalu.prompts.examples import TASK_FIELDS, ExampleSource
-from knowhalu.prompts.template import PromptText, join_sections, section, shield
-from knowhalu.types import Entity, Label, Passage, Query, Sample, Step, Task
+from knowhalu.prompts.shielding import shield
+from knowhalu.prompts.template import PromptText, join_sections, section
+from knowhalu.types import META_SINGLE_CLAIM, Entity, Label, Passage, Query, Sample, Step, Task
 
 Formulation = Literal["specific", "general", "combined"]
 END_OF_QUERIES = "Done"
@@ -33,10 +34,16 @@ def format_fields(task: Task, fields: dict[str, str]) -> PromptText:
     return join_sections(section(name.capitalize(), fields[name]) for name in TASK_FIELDS[task])
 
 
+def shown_task(part: Sample) -> Task:
+    """Return the task that a prompt speaks of: a single claim with documents is a claim, and no piece of a summary."""
+    return Task.CLAIM if part.task is Task.SUMMARY and part.meta.get(META_SINGLE_CLAIM) else part.task
+
+
 def format_sample(sample: Sample) -> PromptText:
     """Show a sample, or a segment of one."""
-    names = TASK_FIELDS[sample.task]
-    return format_fields(sample.task, {names[0]: sample.question or "", names[-1]: sample.response})
+    task = shown_task(sample)
+    names = TASK_FIELDS[task]
+    return format_fields(task, {names[0]: sample.question or "", names[-1]: sample.response})
 
 
 def format_query(query: Query, formulation: Formulation, number: int | None = None) -> list[PromptText]:

@@ -22,7 +22,8 @@ from knowhalu.prompts.format import (
     SPECIFIC,
     THOUGHT,
 )
-from knowhalu.prompts.template import section, shield, unshield
+from knowhalu.prompts.shielding import shield, unshield
+from knowhalu.prompts.template import section
 from knowhalu.requests import Completion, Conversation, Generate, ask
 from knowhalu.text.sentences import sentences
 from knowhalu.text.wordlists import HELPERS, VERBS

@@ -18,6 +18,7 @@ from string import Template
 from pydantic import Field, ValidationError
 
 from knowhalu.errors import PromptError
+from knowhalu.prompts.shielding import INDENT, shield
 from knowhalu.types import KnowledgeForm, Record, Task
 
 FORMULATIONS = ("specific", "general", "combined")
@@ -25,41 +26,13 @@ VARIANT_VALUES = (tuple(map(str, Task)), tuple(map(str, KnowledgeForm)), FORMULA
 """The variants that a word of a prompt may depend on: the task, the form of knowledge, the formulation of queries."""
 SECTION = re.compile(r"^### ([A-Z][\w -]*):", re.MULTILINE)
 """The heading of a section."""
-INDENT = "  "
-
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
-_LINE_BREAK = r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
-_INVISIBLE_CHARS = r"[\u00ad\u200b-\u200f\u2060\ufeff]*"
-_HEADING = rf"[#\uff03\ufe5f](?:{_INVISIBLE_CHARS}[#\uff03\ufe5f])+"
-_CONTROL_TOKEN = (
-    r"(?=[|\uff5c][^|\uff5c<>\n]+[|\uff5c]>|[|\uff5c][^|\uff5c\[\]\n]+[|\uff5c]\]|/?s>|/?<SYS>>|</?SYS>>"
-    r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_CONTENT|TOOL_RESULTS|THINK)\]"
-    r"|(?:start|end)_of_turn>|(?:[be]os|pad|unk)>|/?(?:think|tool_call|tool_response)>|extra_id_\d+>)"
-)
-"""Tokens that open or control a turn in the chat templates of common models, after the first bracket."""
 
 
 class PromptText(str):
     """Prompt text made by `section`: its data is shielded already, so it fills a hole unchanged."""
 
     __slots__ = ()
-
-
-def shield(text: str) -> str:
-    r"""Escape text that could pass for the frame of a prompt: `###` becomes `\###`, `<|im_end|>` becomes `<\|im_end|>`.
-
-    Lines after the first are indented. Nothing is lost: `unshield` gives the text back.
-    """
-    text = re.sub(rf"(?<!\\)(\\*{_HEADING})", r"\\\1", text)
-    text = re.sub(rf"([<\[]\\*){_CONTROL_TOKEN}", r"\1\\", text, flags=re.IGNORECASE)
-    return re.sub(f"({_LINE_BREAK})", rf"\1{INDENT}", text)
-
-
-def unshield(text: str) -> str:
-    """Return the original of a shielded text."""
-    text = re.sub(f"({_LINE_BREAK}){INDENT}", r"\1", text)
-    text = re.sub(rf"([<\[]\\*)\\{_CONTROL_TOKEN}", r"\1", text, flags=re.IGNORECASE)
-    return re.sub(rf"(?<!\\)\\(\\*{_HEADING})", r"\1", text)
 
 
 def section(name: str, text: str = "") -> PromptText:

@@ -25,6 +25,9 @@ class RetrievalOptions(Record):
 
     index: Path | None = Field(None, description="folder of the index that is searched if a sample has no sources")
     embedder: str = Field("minilm", description='embedder: "minilm", a sentence-transformers folder, or "flag:FOLDER"')
+    query_prefix: str | None = Field(
+        None, description="instruction before each query, which some embedders need, such as BGE; unset: that of the folder"
+    )
     chunk_words: int = Field(40, ge=5, le=400, description="maximal number of words in a chunk of a sample's own documents")
     mode: Annotated[RetrievalMode | str, BeforeValidator(_check_mode)] = Field(
         "dense",

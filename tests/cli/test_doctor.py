@@ -186,3 +186,14 @@ def test_an_index_of_one_document_is_counted_in_the_singular(tmp_path, monkeypat
     settings = load_settings(pairs=[f"retrieval.index={tmp_path / 'index'}"])
     (found,) = [f for f in examine_installation(settings) if f.name == "index" and str(tmp_path) in f.text]
     assert "(1 passage of 1 document, embedder " in found.text
+
+
+def test_each_of_several_servers_is_reported_and_that_their_models_differ():
+    with running(FakeServer()) as one, running(FakeServer(root="/other")) as two:
+        settings = Settings(reasoner="llm", llm=LLMOptions(url=[one.url, two.url, "http://127.0.0.1:9/v1"]))
+        lines = [line for line in examine_installation(settings) if line.name == "llm.url"]
+        assert [line.good for line in lines] == [True, True, False]
+        both = settings.model_copy(update={"llm": LLMOptions(url=[one.url, two.url])})
+        lines = [line for line in examine_installation(both) if line.name == "llm.url"]
+    assert [line.good for line in lines] == [True, True, False]
+    assert "must serve the same model" in lines[-1].text

@@ -135,6 +135,24 @@ def test_queries_get_the_declared_or_given_prefix(tiny: Path) -> None:
         assert np.allclose(embedder.encode(["bees"]), plain.encode(["bees"]), atol=1e-5)
 
 
+def test_a_folder_without_its_list_of_modules_is_pooled_as_it_declares(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """BGE takes the vector of the first token; the library alone would average."""
+    change(tiny / "1_Pooling/config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
+    first = load_embedder(tiny, precision="fp32").encode(["bees"])
+    (tiny / "modules.json").unlink()
+    assert np.allclose(load_embedder(tiny, precision="fp32").encode(["bees"]), first, atol=1e-6)
+    assert not caplog.records
+
+
+def test_a_folder_that_does_not_declare_its_pooling_is_warned_of(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The vectors are those of before, and the remedy is named."""
+    mean = load_embedder(tiny, precision="fp32").encode(["bees"])
+    (tiny / "modules.json").unlink()
+    shutil.rmtree(tiny / "1_Pooling")
+    assert np.allclose(load_embedder(tiny, precision="fp32").encode(["bees"]), mean, atol=1e-5)
+    assert "no modules.json" in caplog.text and f"flag:{tiny}" in caplog.text
+
+
 def test_missing_folder_is_named_with_the_remedy(tmp_path: Path) -> None:
     """Nothing is looked up on any network."""
     for asked in (str(tmp_path / "gone"), f"flag:{tmp_path / 'gone'}", "sentence-transformers/all-MiniLM-L6-v2"):

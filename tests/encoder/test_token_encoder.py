@@ -1,6 +1,7 @@
 """Token encoders: folders round-trip, and vectors equal those of the library."""
 
 import json
+import shutil
 import string
 
 import numpy as np
@@ -13,6 +14,7 @@ from knowhalu.encoder.embedder import (
     LATE_WEIGHTS_FILE,
     LateInteractionBert,
     MiniLMTokenEncoder,
+    load_embedder,
     load_late_bert,
     load_token_encoder,
     packaged_minilm_folder,
@@ -116,6 +118,44 @@ def test_token_vectors_equal_those_of_the_library(made, tmp_path):
     for query in (False, True):
         for a, b in zip(ours.encode(TEXTS[:2], query=query), theirs.encode(TEXTS[:2], query=query), strict=True):
             assert a.shape == b.shape and np.allclose(a, b, atol=1e-4)
+
+
+@pytest.fixture
+def pylate(tmp_path):
+    """A folder as PyLate 1.x saves one: a transformer, and a projection by a class of PyLate."""
+    from safetensors.torch import save_file
+
+    folder = tmp_path / "pylate"
+    shutil.copytree(packaged_minilm_folder(), folder, ignore=shutil.ignore_patterns("1_Pooling", "2_Normalize"))
+    types = [("", "sentence_transformers.models.Transformer"), ("1_Dense", "pylate.models.Dense.Dense")]
+    parts = [{"idx": n, "name": str(n), "path": path, "type": kind} for n, (path, kind) in enumerate(types)]
+    (folder / "modules.json").write_text(json.dumps(parts))
+    (folder / "1_Dense").mkdir()
+    dense = {"in_features": 384, "out_features": 16, "bias": False, "activation_function": "torch.nn.modules.linear.Identity"}
+    (folder / "1_Dense" / "config.json").write_text(json.dumps(dense))
+    torch.manual_seed(0)
+    save_file({"linear.weight": torch.randn(16, 384)}, folder / "1_Dense" / "model.safetensors")
+    config = {
+        "model_type": "ColBERT", "prompts": {}, "default_prompt_name": None, "similarity_fn_name": "MaxSim",
+        "query_prefix": "[Q] ", "document_prefix": "[D] ", "query_length": 32, "document_length": 180,
+        "attend_to_expansion_tokens": False, "skiplist_words": list(string.punctuation),
+    }  # fmt: skip
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_pylate_checkpoint_is_read_without_pylate(pylate):
+    encoder = load_token_encoder(pylate, precision="fp32", device="cpu")
+    (passage,), (query,) = encoder.encode(TEXTS[:1]), encoder.encode(TEXTS[:1], query=True)
+    assert encoder.dimension == passage.shape[1] == 16
+    assert len(query) == 32  # queries are padded with [MASK]
+    assert len(passage) < len(query) and np.linalg.norm(passage, axis=1) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_pylate_modules_are_read_only_by_the_class_that_replaces_them(pylate):
+    with pytest.raises(ModelError, match=r"pylate\.models\.Dense\.Dense.*never run"):
+        load_embedder(pylate)
 
 
 def test_token_vectors_have_the_projected_dimension():

@@ -120,6 +120,19 @@ def test_lexical_and_late_modes_load_no_embedder(extended, mode, monkeypatch):
     assert found[0].title == "Titanic"
 
 
+def test_the_query_prefix_reaches_the_embedder_of_indexes_and_of_documents(extended, monkeypatch):
+    given = []
+
+    def load(name, *, query_prefix):
+        given.append((name, query_prefix))
+        return WordEmbedder()
+
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_embedder", load)
+    searcher = SearchBackend(RetrievalOptions(index=extended, embedder="bge", query_prefix="Find: "))
+    searcher.answer_many([Search(("honey",), 1), Search(("honey",), 1, (Document(id="d", text="Bees make honey."),))])
+    assert given and set(given) == {("bge", "Find: ")}
+
+
 @pytest.mark.parametrize("mode", ["lexical", "hybrid", "late"])
 def test_missing_index_part_is_an_error_with_the_command(folder, mode, monkeypatch):  # noqa: F811
     monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name: WordVectors())

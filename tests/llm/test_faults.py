@@ -143,7 +143,10 @@ PERMANENT = {
         "the prompt is longer than the model's context",
     ),
     "null for content": (f.sent(f.null_content), "the reply has no text"),
-    "only reasoning": (f.sent(f.only_thoughts), "the reply holds reasoning and no text"),
+    "only reasoning": (
+        f.sent(f.only_thoughts),
+        "the model thinks before it answers, and has not answered within the 2,048",
+    ),
     "the wrong role": (f.sent(f.wrong_role), "has the role 'user'"),
     "a content filter": (f.said("", finish="content_filter"), "not complete (finish_reason 'content_filter')"),
     "a tool call": (f.said("", finish="tool_calls"), "not complete (finish_reason 'tool_calls')"),

@@ -1,5 +1,7 @@
 """Checks from settings to verdict, with a language model behind a local server and in this process."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from knowhalu.api import Checker
@@ -67,6 +69,18 @@ def test_a_served_model_checks_an_answer_step_by_step(server, tmp_path):
     assert verdict.usage.cached_tokens > 0.8 * verdict.usage.prompt_tokens / 2
 
 
+def test_a_source_that_is_too_long_as_knowledge_is_read_as_a_document(server, tmp_path):
+    server.context = 60_000  # tokens of a few characters; the examples of a prompt have some 10,000
+    long = "The harbour has a wall of stone and a crane. " * 4_000
+    chosen, told = settings(tmp_path, url=server.url), {"id": "1", "question": QUESTION, "response": ANSWER}
+    failure = Checker(chosen).check(Sample(**told, knowledge=(FILM, f"{LANG} {long}")))
+    assert isinstance(failure, Failure) and "longer than the model's context" in failure.reason
+    assert "give long sources as documents" in failure.reason and "--max-model-len" in failure.reason
+    verdict = Checker(chosen).check(Sample(**told, documents=(FILM, f"{LANG} {long}")))
+    assert isinstance(verdict, Verdict), verdict
+    assert verdict.label is Label.INCORRECT
+
+
 def test_a_second_run_sends_no_requests(server, tmp_path):
     chosen = settings(tmp_path, url=server.url)
     first = Checker(chosen).check(SAMPLE)
@@ -102,6 +116,17 @@ def test_a_job_is_resumed_by_the_same_model_only(server, tmp_path):
     server.names = ["tiny"]
     head, *lines = job(tmp_path, server, "2", "1").splitlines()
     assert b'"llm":"tiny ' in head and [parse_outcome(line).id for line in lines] == ["2", "1"]
+
+
+def test_a_job_is_continued_by_any_server_with_the_same_model(server, tmp_path):
+    job(tmp_path, server, "1")
+    other = FakeServer(TinyModel(thinks))
+    other.context = server.context
+    with running(other):
+        several = SimpleNamespace(url=[other.url, server.url])
+        head, *lines = job(tmp_path, several, "1", "2").splitlines()
+    assert [parse_outcome(line).id for line in lines] == ["1", "2"]
+    assert [parse_outcome(line).label for line in lines] == [Label.INCORRECT] * 2
 
 
 def test_an_unreachable_server_ends_an_unfinished_job_at_once(server, tmp_path):

@@ -38,10 +38,20 @@ class Client:
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_a_stored_reply_is_returned_unchanged_and_marked_as_reused(options, kind):
+def test_a_stored_reply_is_returned_with_the_sum_of_its_log_probabilities_and_marked_as_reused(options, kind):
     model = kind()
     assert ask(model, options, REQUEST) == [REPLY]
-    assert ask(model, options, REQUEST, REQUEST) == [replace(REPLY, reused=True)] * 2
+    assert ask(model, options, REQUEST, REQUEST) == [replace(REPLY, logprobs=(sum(REPLY.logprobs),), reused=True)] * 2
+    assert len(model.asked) == 1
+
+
+def test_what_a_model_thought_is_stored_with_its_reply(options):
+    class Thinker(Client):
+        async def answer(self, request):
+            return replace(await super().answer(request), thinking="Hm, CORRECT")
+
+    model = Thinker()
+    assert [ask(model, options, REQUEST)[0].thinking for _ in range(2)] == ["Hm, CORRECT"] * 2
     assert len(model.asked) == 1
 
 

@@ -88,7 +88,7 @@ def test_a_line_break_before_the_label_survives_a_template_that_trims(kind):
     with running(FakeServer(model, kind=kind)) as fake:
         (reply,) = ask(fake, changed(CHOICE, prefill="Judgment:\n"))
         assert reply.choices["INCORRECT"] > 0.999
-        assert len(fake.requests) == 2
+        assert [r.method for r in fake.requests].count("POST") == 1
         (rest,) = ask(fake, changed(FREE, prefill="Judgment:\n"))
         assert rest.text == "INCORRECT"
 

@@ -8,8 +8,8 @@ import pytest
 
 from knowhalu.errors import BackendError, SettingsError
 from knowhalu.llm.options import LLMOptions
-from knowhalu.llm.reply_cache import SQLiteCache, default_cache_folder, with_reply_cache
-from knowhalu.requests import Generate
+from knowhalu.llm.reply_cache import ReplyCache, SQLiteCache, default_cache_folder, with_reply_cache
+from knowhalu.requests import Completion, Generate
 from tests.support.memory_models import REPLY, REQUEST, Model, ask, write_many
 
 
@@ -45,6 +45,16 @@ def test_the_least_recently_used_is_dropped_first(tmp_path):
     assert 60 < len(kept) < 130
     shelf.close()
     assert (tmp_path / "r.sqlite").stat().st_size < 3 * 2**20
+
+
+def test_the_replies_of_100_000_rows_fit_under_the_default_limit(tmp_path):
+    """A row makes about sixteen requests; few replies are as long as these."""
+    options, count = LLMOptions(), 2000
+    cache = ReplyCache(SQLiteCache(tmp_path / "r.sqlite", 2**30), options)
+    reply = Completion("The capital of Austria is Vienna. " * 12, "stop", {}, (-0.123456789012345,) * 100, 2900, 2700, 100)
+    for number in range(count):
+        cache.put(cache.key("", Generate(f"{number}")), reply)
+    assert cache.store._size() / count * 16 * 100_000 < options.cache_mb * 2**20
 
 
 def test_a_text_over_the_limit_is_stored_alone(tmp_path):

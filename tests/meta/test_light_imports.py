@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from tests.support.fake_server import FakeServer, running
+from tests.support.tiny_model import TinyModel
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "faiss", "sklearn", "scipy")
 PROGRAM = """
@@ -34,7 +35,7 @@ def test_detect_by_a_rule_imports_no_model_library(tmp_path):
 
 
 def test_detect_with_a_served_llm_imports_no_model_library(tmp_path):
-    with running(FakeServer()) as server:
+    with running(FakeServer(TinyModel(lambda prompt: "\nINCORRECT", 0.99))) as server:
         arguments = ["detect", "rows.jsonl", "-o", "out.jsonl", "-m", "halueval-knowledge", "--reasoner", "llm"]
         found = heavy_modules(tmp_path, *arguments, "--no-cache", "--set", f"llm.url={server.url}")
     assert found == []

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import os
 import re
 import threading
 from contextlib import contextmanager
@@ -15,15 +16,22 @@ BLOCK = 16
 
 
 class FakeServer:
-    """`kind` decides which dialect it understands; `strike` makes requests that hold a text meet faults, in order."""
+    """`kind` decides which dialect it understands; `strike` makes requests that hold a text meet faults, in order.
+
+    `models` answers in place of the list of models. A server that has stopped can run again, at the same port.
+    """
 
     name = "tiny"
     context = 4000
 
-    def __init__(self, model=None, *, kind="vllm", names=None, template=True, logprobs=True, top=20, all_tokens=False):
+    def __init__(
+        self, model=None, *, kind="vllm", names=None, template=True, logprobs=True, top=20, all_tokens=False, slots=0,
+        root="/models",
+    ):  # fmt: skip
         self.model, self.kind, self.template = model or TinyModel(), kind, template
         self.names, self.logprobs, self.top, self.all_tokens = names or [self.name], logprobs, top, all_tokens
-        self.requests, self.connections = [], 0
+        self.root, self.slots, self.port = root, [[] for _ in range(slots)], 0
+        self.requests, self.connections, self.models = [], 0, None
         self._seen, self._faults = set(), {}
 
     def strike(self, marker, *faults, forever=False):
@@ -44,7 +52,8 @@ class FakeServer:
                 raw = await reader.readexactly(int(headers.get("content-length", 0)))
                 exchange = Exchange(self, method, path, headers, json.loads(raw) if raw else {}, writer)
                 self.requests.append(exchange)
-                await (self._fault(raw.decode()) or Exchange.answer)(exchange)
+                lists = self.models if path == "/v1/models" else None
+                await (lists or self._fault(raw.decode()) or Exchange.answer)(exchange)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
@@ -61,8 +70,10 @@ class FakeServer:
         """Return status and JSON."""
         path, body = exchange.path, exchange.body
         if path == "/v1/models":
-            cards = [{"id": n, "object": "model", "owned_by": OWNERS[self.kind], "root": f"/models/{n}"} for n in self.names]
+            cards = [{"id": n, "object": "model", "owned_by": OWNERS[self.kind], "root": f"{self.root}/{n}"} for n in self.names]
             return 200, {"object": "list", "data": cards}
+        if path == "/props" and self.slots:
+            return 200, {"total_slots": len(self.slots), "model_path": f"{self.root}/tiny.gguf", "build_info": "b1-0000000"}
         if path not in ("/v1/chat/completions", "/v1/completions"):
             return 404, {"detail": "Not Found"}
         if body.get("model") not in self.names:
@@ -84,7 +95,7 @@ class FakeServer:
             temperature=body["temperature"], seed=body.get("seed", 0),
         )  # fmt: skip
         usage = {"prompt_tokens": len(tokens), "completion_tokens": len(steps),
-                 "prompt_tokens_details": {"cached_tokens": self._cached(tokens)}}  # fmt: skip
+                 "prompt_tokens_details": {"cached_tokens": self._cached(tokens, body.get("id_slot"))}}  # fmt: skip
         choice = {"index": 0, "finish_reason": reason, "logprobs": self._logprobs(body, steps, chat)}
         choice |= {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
         return 200, {"id": "1", "model": self.name, "choices": [choice], "usage": usage}
@@ -109,7 +120,12 @@ class FakeServer:
                 return tuple(re.sub(r"\\(.)", r"\1", p.replace(r"\n", "\n")) for p in parts)
         return ()
 
-    def _cached(self, tokens):
+    def _cached(self, tokens, slot):
+        if self.slots:  # like llama.cpp: a slot holds its last prompt; without a number, the slot with most of the prompt is used
+            shared = [len(os.path.commonprefix([held, tokens])) for held in self.slots]
+            number = shared.index(max(shared)) if slot in (None, -1) else slot
+            self.slots[number] = tokens
+            return shared[number]
         blocks = ["".join(tokens[: i + BLOCK]) for i in range(0, len(tokens) - BLOCK, BLOCK)]
         known = sum(1 for b in blocks if b in self._seen)
         self._seen.update(blocks)
@@ -176,7 +192,7 @@ def running(server):
 
     async def serve():
         server.stopped = asyncio.Event()
-        listener = await asyncio.start_server(server._serve, "127.0.0.1", 0, limit=2**24)
+        listener = await asyncio.start_server(server._serve, "127.0.0.1", server.port, limit=2**24)
         server.port = listener.sockets[0].getsockname()[1]
         started.set()
         await server.stopped.wait()

@@ -8,7 +8,8 @@ import string
 
 PIECES = (
     "CORRECT", " CORRECT", "COR", "RECT", "IN", " IN", "INC", "CON", "ON", "CLUSIVE", "CONCLUSIVE", " INCONCLUSIVE", " the",
-    " of", " a", "Reason", "Judgment", ":", " it", ".", "\n", "\n\n", " read", "The", " reply", " is", " number",
+    " of", " a", "Reason", "Judgment", ":", " it", ".", "\n", "\n\n", " read", "The", " reply", " is", " number", "<think>",
+    "</think>",
 )  # fmt: skip
 VOCABULARY = tuple(dict.fromkeys((*PIECES, *string.ascii_letters, *string.digits, *" .,:;!?-'\"#()[]{}<>|/_=+*%&@$")))
 END = ""
@@ -48,7 +49,7 @@ class TinyModel:
         begun = written.rpartition(":")[2]
         for token in VOCABULARY:
             if (begun + token).strip() and any(o.startswith((begun + token).lstrip()) for o in re.findall("<<(.*?)>>", prompt)):
-                weights[token] *= 200
+                weights[token] *= 20_000
         total = sum(weights.values())
         spread = {token: weight / total for token, weight in weights.items()}
         wanted = self.wants(prompt)

@@ -8,7 +8,8 @@ from knowhalu.methods.factored.llm import FactoredLLM
 from knowhalu.methods.factored.method import Factored, FactoredAcademic
 from knowhalu.methods.options import FactoredOptions
 from knowhalu.prompts.replies import one_line
-from knowhalu.prompts.template import SECTION, unshield
+from knowhalu.prompts.shielding import unshield
+from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.testing import ScriptedLLM
 from tests.support.thinking import Memory

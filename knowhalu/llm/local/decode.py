@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import torch
 
-from knowhalu.errors import StageError
+from knowhalu.errors import ReplyError, StageError
 from knowhalu.llm.local.attention import BatchedKVCache
 from knowhalu.llm.local.forward import PrefilledPrompt, PrefixPrefiller, SinglePromptModel, batch_by_padded_size
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
+from knowhalu.llm.thinking import without_thinking
 from knowhalu.requests import Completion, Generate
 
 Answer = Completion | StageError
@@ -70,9 +71,15 @@ class PartialReply:
 
     def answer(self, cached: int) -> Answer:
         """Return the complete reply, with the number of prompt tokens taken from the cache, or its error."""
-        return self.error or Completion(
+        if self.error:
+            return self.error
+        reply = Completion(
             self.text(), self.finish_reason, {}, tuple(self.logprobs), len(self.context), cached, len(self.tokens)
         )  # fmt: skip
+        try:
+            return without_thinking(reply)
+        except ReplyError as error:
+            return error
 
 
 def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Sequence[float]], cached: int) -> Answer:

@@ -7,6 +7,9 @@ from itertools import permutations
 from typing import Any, Literal
 
 from knowhalu.errors import ModelError, StageError
+from knowhalu.llm.options import SHORTER_PROMPT_HINT
+from knowhalu.llm.thinking import close_thinking
+from knowhalu.llm.turn_tokens import TurnTokens
 from knowhalu.requests import Generate
 
 TokenIds = tuple[int, ...]
@@ -60,17 +63,19 @@ class PromptEncoder:
             return False
 
     def _chat(self, messages: list[dict[str, str]]) -> str:
-        """Write a chat up to the model's turn, without a thinking mode: `prefill` opens the reply."""
-        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
-        return str(text)
+        """Write a chat up to the answer in the model's turn, without thinking: `prefill` opens the answer."""
+        text = self.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, enable_thinking=False, thinking=False
+        )
+        return close_thinking(str(text))
 
     @cached_property
-    def _turn_tokens(self) -> list[str]:
-        """The special tokens that begin and end the turns of a chat; inside a text they would do the same."""
+    def _turn_tokens(self) -> TurnTokens:
+        """The special tokens of the tokenizer, which would begin or end a turn inside the text of a chat."""
         if not self.is_chat:
-            return []
-        chat = self._chat(_user_message("question")) + str(self.tokenizer.eos_token or "")
-        return [token for token in map(str, self.tokenizer.all_special_tokens) if token in chat]
+            return TurnTokens()
+        added = [str(token) for token in self.tokenizer.added_tokens_decoder.values() if token.special]
+        return TurnTokens([*map(str, self.tokenizer.all_special_tokens), *added])
 
     def text(self, request: Generate) -> str:
         """Return the text that the model continues."""
@@ -89,7 +94,7 @@ class PromptEncoder:
     def frame(self, request: Generate) -> EncodedPrompt:
         """Encode one request; raises StageError where it exceeds the context, or a choice is a prefix of another."""
         text = self.text(request)
-        self._check_turn_tokens(request)
+        self._turn_tokens.check(request)
         context = self.tokens(text)
         if not context:
             raise StageError("generate", "the prompt is empty")
@@ -108,19 +113,12 @@ class PromptEncoder:
                 raise StageError("generate", f"the choices cannot be distinguished: {names}")
         return EncodedPrompt(context[:start], choices)
 
-    def _check_turn_tokens(self, request: Generate) -> None:
-        for token in self._turn_tokens:
-            if any(token in text for text in (request.system, request.prompt, request.prefill)):
-                reason = f"the text contains {token!r}, which separates the turns of this model. Remove it from the text"
-                raise StageError("generate", f"{reason}, or use another model")
-
     def _check_length(self, prompt: int, reply: int) -> None:
         if self.limit is not None and prompt + reply > self.limit:
-            raise StageError(
-                "generate",
-                f"the prompt has {prompt} tokens and the reply may have {reply}, more than the model's context of {self.limit}. "
-                "Use a model with a longer context, or fewer passages or steps; nothing is truncated.",
-            )
+            sizes = f"the prompt has {prompt} tokens and the reply may have {reply}"
+            reason = f"{sizes}, more than the model's context of {self.limit}; nothing is truncated"
+            longer = f"Use a model with a longer context (vLLM: llm.max_length), {SHORTER_PROMPT_HINT}"
+            raise StageError("generate", f"{reason}. {longer}")
 
     def reply(self, context: Sequence[int], tokens: Sequence[int]) -> str:
         """Return the text of tokens that follow the context."""

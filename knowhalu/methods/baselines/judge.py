@@ -34,7 +34,8 @@ from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, BINARY_LABELS, PromptBook
 from knowhalu.prompts.format import LABEL, JudgedClaim, format_judged_claims, format_passages, format_sample
 from knowhalu.prompts.replies import generate_with_retry
-from knowhalu.prompts.template import join_sections, section, unshield
+from knowhalu.prompts.shielding import unshield
+from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.results import Finding, Verdict
 from knowhalu.text.clauses import locate_claim

@@ -29,7 +29,8 @@ from knowhalu.prompts.format import (
     format_sources,
 )
 from knowhalu.prompts.replies import generate_with_retry, one_line
-from knowhalu.prompts.template import join_sections, section, shield
+from knowhalu.prompts.shielding import shield
+from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.text.clauses import claims_nothing, locate_claim
 from knowhalu.text.overlap import coverage, text_facts

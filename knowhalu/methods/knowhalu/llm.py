@@ -48,6 +48,8 @@ ASKED_FOR_OPENING, THOUGHT_OPENING, KNOWLEDGE_OPENING = (
     " In the words of the passages:",
 )
 """Begin a reply that the model could not begin itself."""
+FOREIGN_HEADINGS = ("Answer", "Claim", "Summary", "Passage", "Judgment", "Label")
+"""Headings of other stages, with which models go on after a query; what follows belongs to no query."""
 NO_PROBABILITY_NOTE = "(the model gave no probability for this)"
 MAX_ENTITY_TOKENS, ROUNDING_TOLERANCE = 64, 1e-3
 
@@ -160,7 +162,8 @@ def _read_extraction(reply: Completion, answer: str) -> ExtractedAnswer:
 
 def _complete_sections(reply: Completion) -> ReplySections:
     """Split a reply into sections; where it was cut off, drop the last one, unless that is the thought."""
-    found = split_sections(reply.text, THOUGHT, (THOUGHT, SPECIFIC, GENERAL, SHORT_QUERY_HEADING, KNOWLEDGE))
+    wanted = (THOUGHT, SPECIFIC, GENERAL, SHORT_QUERY_HEADING, KNOWLEDGE, *FOREIGN_HEADINGS)
+    found = split_sections(reply.text, THOUGHT, wanted)
     return found.without_last() if reply.finish_reason == "length" and found.last != THOUGHT else found
 
 

@@ -31,6 +31,7 @@ from knowhalu.text.courtesies import is_assent
 from knowhalu.text.sentences import Span, segments, word_count
 from knowhalu.text.withheld import find_withheld_answer
 from knowhalu.types import (
+    META_SINGLE_CLAIM,
     Extraction,
     HallucinationKind,
     InconclusiveReason,
@@ -132,7 +133,8 @@ class KnowHalu:
             # beside half a refusal, the other half need not answer
             whole = len(checked) == 1 and not _declines_in_part(skipped, c.text)
             keeps = whole or (word_count(c.text) <= MAX_FRAGMENT_WORDS and not is_code)
-            meta: dict[str, Any] = {META_CODE: True} if is_code else {}
+            marks = {META_CODE: is_code, META_SINGLE_CLAIM: len(checked) == 1}
+            meta: dict[str, Any] = {name: True for name, holds in marks.items() if holds}
             if c.context and not (keeps and sample.question):
                 meta[META_CONTEXT] = c.context
             update = {"response": c.text, "question": sample.question if keeps else None, "meta": {**sample.meta, **meta}}
@@ -151,7 +153,9 @@ class KnowHalu:
             calibrated.delta2 if options.delta2 is None else options.delta2,
         )
         supplement, final = None, base
-        if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
+        found = not base.steps or any(step.passages for step in base.steps)  # else the other form would only ask it all again
+        needed = options.second_opinion == "needed" and found and needs_second_opinion(base, limits)
+        if options.second_opinion == "always" or needed:
             try:
                 supplement = yield from self._judge_by(other_form, part)
                 final = aggregate_judgments(base, supplement, limits)

@@ -33,7 +33,8 @@ from knowhalu.methods.revise.edits import (
 from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.replies import generate_with_retry
-from knowhalu.prompts.template import PromptText, join_sections, section, unshield
+from knowhalu.prompts.shielding import unshield
+from knowhalu.prompts.template import PromptText, join_sections, section
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.results import Change, Revision, Verdict
 from knowhalu.text.edits import TextEdit

@@ -171,23 +171,50 @@ def test_one_formulation_alone_is_asked_for_and_searched(formulation, heading):
     assert verdict.usage.searches == 1
 
 
-@pytest.mark.parametrize(
-    ("sample", "heading"),
-    [
-        (Sample(id="s", response="Vienna lies on the Danube.", documents="Vienna lies on the Danube."), "Summary"),
-        (
-            Sample(id="r", question="Where is Vienna?", response="On the Danube.", documents="Vienna lies on the Danube."),
-            "Answer",
-        ),
-        (Sample(id="c", response="Vienna lies on the Danube."), "Claim"),
-    ],
-)
-def test_every_task_has_its_own_demonstrations(sample, heading):
-    thinker = Thinker([Hop("Look.", "Does Vienna lie on the Danube?", "Where does Vienna lie?", "Vienna lies on the Danube.")])
-    verdict = check(thinker, sample, {"Vienna": "Vienna lies on the Danube."}, delta1=0.5)
+DOCUMENT = "Vienna lies on the Danube."
+QA_ROW = Sample(id="r", question="Where is Vienna?", response="On the Danube.", documents=DOCUMENT)
+
+
+@pytest.mark.parametrize(("sample", "options", "heading"), [
+    (Sample(id="s", response=DOCUMENT, documents=DOCUMENT), {"segmentation": "words"}, "Summary"),
+    (Sample(id="d", response=DOCUMENT, documents=DOCUMENT), {}, "Claim"),
+    (QA_ROW, {}, "Answer"),
+    (Sample(id="c", response=DOCUMENT), {}, "Claim"),
+])  # fmt: skip
+def test_every_task_has_its_own_demonstrations(sample, options, heading):
+    thinker = Thinker([Hop("Look.", "Does Vienna lie on the Danube?", "Where does Vienna lie?", DOCUMENT)])
+    verdict = check(thinker, sample, {"Vienna": DOCUMENT}, delta1=0.5, **options)
     assert verdict.hallucinated is False
     prompt = thinker.requests("query")[0].prompt
     assert prompt.count(f"### {heading}: ") >= 6 and f"### {heading}: {sample.response}" in prompt
+
+
+def test_a_claim_with_documents_is_not_called_a_piece_of_a_summary():
+    thinker = Thinker([Hop("Look.", "Does Vienna lie on the Danube?", "Where does Vienna lie?", DOCUMENT)])
+    check(thinker, Sample(id="d", response=DOCUMENT, documents=DOCUMENT), {"Vienna": DOCUMENT}, delta1=0.5)
+    assert not any("summary" in r.prompt.lower() for r in thinker.llm.history)
+    several = Sample(id="s", response=f"{DOCUMENT} It is old.", documents=DOCUMENT)
+    thinker = Thinker([Hop("Look.", "Does Vienna lie on the Danube?", "Where does Vienna lie?", DOCUMENT)])
+    check(thinker, several, {"Vienna": DOCUMENT}, delta1=0.5)
+    assert "a piece of a summary" in thinker.requests("query")[0].prompt
+
+
+@pytest.mark.parametrize(
+    "told", ["Answer: On the Rhine.", "**Judgment:** CORRECT", "### Answer: On the Rhine.", "### Anything: x"]
+)
+def test_a_query_ends_at_the_next_heading(told):
+    said = f" Look.\n### Specific query 1: Is it so?\n### General query 1: Where is it?\n{told}"
+    thinker = Thinker(raw={("query", 0): said, ("knowledge", 0): f" {DOCUMENT}"})
+    verdict = check(thinker, Sample(response=DOCUMENT), {"Vienna": DOCUMENT}, delta1=0.5)
+    assert verdict.segments[0].base.steps[0].query.general == "Where is it?"
+
+
+def test_nothing_is_asked_again_in_the_second_form_where_retrieval_found_nothing():
+    thinker = Thinker(HOPS, SAID, WRONG)
+    verdict = check(thinker, wrong_answer(), {})
+    assert verdict.segments[0].supplement is None
+    assert thinker.stages().count("query") == 3 and "knowledge" not in thinker.stages()
+    assert check(Thinker(HOPS, SAID, WRONG), wrong_answer(), {}, **BOTH).segments[0].forms_agree is True
 
 
 def test_an_inconclusive_detail_of_a_summary_counts_as_incorrect():

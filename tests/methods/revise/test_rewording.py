@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, StageError
-from knowhalu.llm.dialects import cut_at_stop
 from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.server_reply import cut_at_stop
 from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.methods.revise.rewrite import LLMRewriter
 from knowhalu.prompts.book import REVISION, PromptBook
