@@ -180,7 +180,7 @@ class ServerBackend:
         """
         search = LabelProbabilitySearch(request.choices)
         replies = [await self._first_choice(request, session)]
-        search.read("", replies[0].positions or ())
+        search.read("", replies[0].positions)
         prefill, _ = session.prefill(request)
         continues = session.prefills and not replies[0].thought
         while continues and (text := search.next()) is not None:
@@ -189,7 +189,7 @@ class ServerBackend:
                 search.read(text, ())
                 continue
             replies.append(await self._post(further, session, 1, constrained=False))
-            search.read(text, replies[-1].positions or ())
+            search.read(text, replies[-1].positions)
         self._check_answers(search, replies[0])
         probabilities = search.probabilities() if continues or search.next() is None else {}
         if probabilities:
@@ -262,7 +262,7 @@ class ServerBackend:
                 if reply.unanswered:
                     reason = f"{self._client.shown_url}: {thinking_error(sent.room)}"
                     raise ReplyError("generate", reason, reply=reply.thinking)
-                return strip_echo(reply, request.prefill)
+                return strip_echo(reply, session.prefill(request)[0] or request.prefill)
             except RequestRefused as error:
                 adapted = sent.path != session.path or session.learn(error.status, error.message, sent.body)
                 if not adapted:

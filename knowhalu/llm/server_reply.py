@@ -1,6 +1,7 @@
 """The replies of OpenAI-compatible servers, parsed: text, thinking, log-probabilities and token counts."""
 
 import math
+import os.path
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,20 +17,29 @@ MIN_ECHO_CHARACTERS = 4
 
 
 class ServerReply(NamedTuple):
-    """One reply of a server; `positions` is None without log-probabilities of alternative tokens.
+    """One reply of a server; `tokens` are the generated ones, where it returns log-probabilities.
 
     `thinking` is what the model thought before; `unanswered` tells that it did nothing else.
     """
 
     text: str
     finish_reason: str
-    logprobs: tuple[float, ...]
-    positions: tuple[TokenLogprobs, ...] | None
+    tokens: tuple[TokenLogprobs, ...]
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
     thinking: str = ""
     unanswered: bool = False
+
+    @property
+    def logprobs(self) -> tuple[float, ...]:
+        """The log-probability of each generated token."""
+        return tuple(t.logprob for t in self.tokens)
+
+    @property
+    def positions(self) -> tuple[TokenLogprobs, ...]:
+        """The generated tokens; none where one of them has no alternatives."""
+        return self.tokens if all(t.top for t in self.tokens) else ()
 
     @property
     def thought(self) -> bool:
@@ -38,7 +48,7 @@ class ServerReply(NamedTuple):
 
     def as_thinking(self) -> "ServerReply":
         """Return a reply whose text is no answer but the beginning of a thinking."""
-        return self._replace(text="", thinking=self.text, unanswered=True, logprobs=(), positions=None)
+        return self._replace(text="", thinking=self.text, unanswered=True, tokens=())
 
 
 def parse_reply(payload: Any, where: str, raw: str) -> ServerReply:
@@ -57,9 +67,8 @@ def parse_reply(payload: Any, where: str, raw: str) -> ServerReply:
     tokens = _logprobs(first.get("logprobs"))
     if thinking or split.answer != written:
         tokens = answer_tokens(tokens, split.answer)
-    logprobs, positions = tuple(t.logprob for t in tokens), tuple(tokens) if tokens and all(t.top for t in tokens) else None
     unanswered = split.open or (bool(thinking) and not split.answer.strip())
-    return ServerReply(split.answer, finish, logprobs, positions, *_token_counts(payload), thinking, unanswered)
+    return ServerReply(split.answer, finish, tuple(tokens), *_token_counts(payload), thinking, unanswered)
 
 
 def _texts(choice: dict[str, Any], where: str, raw: str) -> tuple[str, str]:
@@ -144,13 +153,27 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
 
 
 def strip_echo(reply: ServerReply, prefill: str) -> ServerReply:
-    """Remove the prefill from the front of a reply, where the server returns it or the model repeats it."""
+    """Remove the prefill from the front of a reply, where the server returns it or the model repeats it.
+
+    The tokens may be those of the whole text, or of what follows the prefill alone, as those of llama.cpp, which tell even a
+    short prefill from a reply that happens to begin alike. None are kept where they fit neither.
+    """
     start = prefill if reply.text.startswith(prefill) else prefill.strip()
-    if len(start) < MIN_ECHO_CHARACTERS or not reply.text.lstrip().startswith(start.lstrip()):
+    if not start.strip() or not reply.text.lstrip().startswith(start.lstrip()):
         return reply
     at = reply.text.index(start) + len(start)
-    positions, length = list(reply.positions or ()), 0
-    while positions and length < at:
-        length += len(positions.pop(0).token)
-    exact = reply.positions is not None and length == at
-    return reply._replace(text=reply.text[at:], positions=tuple(positions) if exact else None)
+    rest, written = reply.text[at:], "".join(t.token for t in reply.tokens)
+    if reply.tokens and (written in ("", rest) or _shared_length(written, rest) > _shared_length(written, reply.text)):
+        return reply._replace(text=rest)
+    if len(start) < MIN_ECHO_CHARACTERS:
+        return reply
+    tokens, length = list(reply.tokens), 0
+    while tokens and length < at:
+        length += len(tokens.pop(0).token)
+    exact = length == at and written.startswith(reply.text[:at])
+    return reply._replace(text=rest, tokens=tuple(tokens) if exact else ())
+
+
+def _shared_length(a: str, b: str) -> int:
+    """Return with how many characters two texts begin alike: either may be cut, and a part of a character is no text."""
+    return len(os.path.commonprefix((a, b)))

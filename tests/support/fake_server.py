@@ -97,6 +97,8 @@ class FakeServer:
         usage = {"prompt_tokens": len(tokens), "completion_tokens": len(steps),
                  "prompt_tokens_details": {"cached_tokens": self._cached(tokens, body.get("id_slot"))}}  # fmt: skip
         choice = {"index": 0, "finish_reason": reason, "logprobs": self._logprobs(body, steps, chat)}
+        if chat and self.kind == "llamacpp" and body["messages"][-1]["role"] == "assistant":
+            text = body["messages"][-1]["content"] + text  # but no log-probabilities of it
         choice |= {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
         return 200, {"id": "1", "model": self.name, "choices": [choice], "usage": usage}
 
