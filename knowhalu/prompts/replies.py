@@ -33,6 +33,8 @@ T = TypeVar("T")
 HEADINGS = (ASKED_FOR, REASON, ENTITY, THOUGHT, SPECIFIC, GENERAL, KNOWLEDGE, JUDGMENT, LABEL)
 SHORT_QUERY_HEADING = "Query"
 """How models shorten the heading of a query."""
+NONE_WORD, REFUSAL_WORD = "NONE", "REFUSAL"
+"""The replies of an extraction for an answer without the piece, and for one that declines."""
 _HEADING = re.compile(
     r"^[ \t>-]*(?P<hashes>#{2,6})?[ \t]*[*_]{0,2}(?P<name>[a-z]+(?: [a-z]+)?)(?:[ -]?\d+)?[*_]{0,2}[ \t]*[:\uff1a][*_]{0,2}",
     re.MULTILINE | re.IGNORECASE,
@@ -183,11 +185,11 @@ def read_extraction(text: str, answer: str, raw: str) -> ExtractedAnswer:
     entity = one_line(text).strip("*_ ")
     if not any(c.isalnum() for c in entity):
         raise ReplyError("extract", "the reply names no entity", reply=raw)
-    for word in ("NONE", "REFUSAL"):
+    for word in (NONE_WORD, REFUSAL_WORD):
         in_capitals = re.search(rf"\b{word}\b", entity) and not re.search(rf"\b{word}\b", answer)
         at_start = re.match(rf"\W*{word}\b", entity, re.IGNORECASE) and not re.search(rf"\b{word}\b", answer, re.IGNORECASE)
         if in_capitals or at_start:
-            return ExtractedAnswer(None, refusal=word == "REFUSAL")
+            return ExtractedAnswer(None, refusal=word == REFUSAL_WORD)
     return ExtractedAnswer(entity)
 
 

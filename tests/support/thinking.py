@@ -33,6 +33,7 @@ class Thinker:
     choices: dict[str, float] = field(default_factory=lambda: {"CORRECT": 0.9, "INCORRECT": 0.06, "INCONCLUSIVE": 0.04})
     entity: str = "It"
     logprobs: tuple[float, ...] = (-0.1, -0.1)
+    pieces: dict[str, float] = field(default_factory=dict)
     raw: dict[tuple[str, int], object] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -60,6 +61,9 @@ class Thinker:
     def _entity(self, request, number):
         return Completion(f" {self.entity}", logprobs=self.logprobs)
 
+    def _piece(self, request, number):
+        return Completion(self.entity, choices=self.pieces)
+
     def _query(self, request, number):
         if number > len(self.hops):
             return f" All is settled.\n### Specific query {number}: Done"
@@ -86,7 +90,7 @@ def stage_of(request):
     """Name the stage of a request, and for a query its step."""
     last = request.prompt.rpartition("\n")[2]
     if request.choices:
-        return "label", 0
+        return ("piece" if "NONE" in request.choices else "label"), 0
     if last == "### Asked for:":
         return ("entity" if "### Entity" in request.prefill else "extract"), 0
     if last == "### Knowledge:":

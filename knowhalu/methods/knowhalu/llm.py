@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 
-from knowhalu.errors import ReplyError
+from knowhalu.errors import ReplyError, StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import ground_statements
 from knowhalu.methods.common.combine import Thresholds
@@ -13,6 +13,8 @@ from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.prompts.book import KnowHaluPromptBook
 from knowhalu.prompts.format import ASKED_FOR, ENTITY, GENERAL, KNOWLEDGE, REASON, SPECIFIC, THOUGHT, query_headings
 from knowhalu.prompts.replies import (
+    NONE_WORD,
+    REFUSAL_WORD,
     SHORT_QUERY_HEADING,
     ExtractedAnswer,
     NextStep,
@@ -27,8 +29,8 @@ from knowhalu.prompts.replies import (
     reply_prefix,
     split_sections,
 )
-from knowhalu.requests import Completion, Conversation, UnsupportedSpan
-from knowhalu.text.sentences import words
+from knowhalu.requests import Completion, Conversation, Generate, UnsupportedSpan, ask
+from knowhalu.text.sentences import STOPWORDS, words
 from knowhalu.types import Extraction, Judgment, Knowledge, KnowledgeForm, Passage, Query, Sample, Step, Task, Triplet
 
 GIVEN_THRESHOLDS, INDEX_THRESHOLDS, SUMMARY_THRESHOLDS = (
@@ -51,7 +53,7 @@ ASKED_FOR_OPENING, THOUGHT_OPENING, KNOWLEDGE_OPENING = (
 FOREIGN_HEADINGS = ("Answer", "Claim", "Summary", "Passage", "Judgment", "Label")
 """Headings of other stages, with which models go on after a query; what follows belongs to no query."""
 NO_PROBABILITY_NOTE = "(the model gave no probability for this)"
-MAX_ENTITY_TOKENS, ROUNDING_TOLERANCE = 64, 1e-3
+MAX_ENTITY_TOKENS, MAX_OPENING_WORDS, ROUNDING_TOLERANCE = 64, 24, 1e-3
 
 
 class KnowHaluLLM:
@@ -78,10 +80,12 @@ class KnowHaluLLM:
             request, _reason, lambda c: replace(request, prefill=reply_prefix(c.text, ASKED_FOR_OPENING, then=REASON)), joins=True
         )
         lead = reply_prefix(reply.text, asked_for, (REASON, reason), then=ENTITY)
-        ask = replace(request, prefill=lead, stop=("\n### ",), max_tokens=MAX_ENTITY_TOKENS)
-        restated = replace(ask, prefill=f"{lead[:-1]} (the answer's own words, NONE or REFUSAL):")
-        reply, piece = yield from generate_with_retry(ask, lambda c: _read_extraction(c, answer), lambda c: restated)
+        first = replace(request, prefill=lead, stop=("\n### ",), max_tokens=MAX_ENTITY_TOKENS)
+        restated = replace(first, prefill=f"{lead[:-1]} (the answer's own words, NONE or REFUSAL):")
+        reply, piece = yield from generate_with_retry(first, lambda c: _read_extraction(c, answer), lambda c: restated)
         p = _probability(reply)
+        if piece.entity is None:
+            p = yield from _share_of(REFUSAL_WORD if piece.refusal else NONE_WORD, first, answer, p)
         return Extraction(
             entity=piece.entity, asked_for=asked_for, reason=f"{reason} {NO_PROBABILITY_NOTE}" if p is None else reason,
             confidence=1.0 if p is None else p, refusal=piece.refusal,
@@ -154,6 +158,29 @@ def _probability(reply: Completion) -> float | None:
     """Return the probability of the reply; None where the backend gave none that can be used."""
     total = sum(reply.logprobs)
     return min(1.0, exp(total)) if reply.logprobs and total < ROUNDING_TOLERANCE else None
+
+
+def _share_of(word: str, request: Generate, answer: str, p: float | None) -> Conversation[float | None]:
+    """Return the probability of NONE or REFUSAL where the reply may also begin with a word of the answer.
+
+    That of the reply alone, `p`, is small for a rare word, even where it is likelier than all pieces together. It is returned
+    where the choice cannot be measured.
+    """
+    try:
+        reply = yield from ask(replace(request, stop=(), choices=(NONE_WORD, REFUSAL_WORD, *_opening_words(answer))))
+    except StageError as error:
+        if error.retryable:
+            raise
+        return p
+    return reply.choices.get(word, p)
+
+
+def _opening_words(answer: str) -> list[str]:
+    """Return the words with which a piece of an answer may begin; of many, those with content first."""
+    found = list(dict.fromkeys(w.text for w in words(answer) if w.text not in (NONE_WORD, REFUSAL_WORD)))
+    if len(found) > MAX_OPENING_WORDS:
+        found.sort(key=lambda w: w.lower() in STOPWORDS)
+    return found[:MAX_OPENING_WORDS]
 
 
 def _read_extraction(reply: Completion, answer: str) -> ExtractedAnswer:

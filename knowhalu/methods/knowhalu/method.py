@@ -77,6 +77,9 @@ OTHER_FORM_FAILED_NOTE = "(the other form of knowledge gave no judgment: {})"
 FALSE_REFUSAL = 0.8
 """P(hallucinated) of a refusal about sources that seem to have the answer."""
 REFUSAL_NOTE = "the answer declines to answer"
+MIN_OFF_TARGET_CONFIDENCE = 0.5
+"""Probability from which an answer counts as off-target, or as a refusal; below it, its facts are checked."""
+UNSURE_EXTRACTION_NOTE = "(this is not certain, so the facts were checked)"
 MAX_FRAGMENT_WORDS = 4
 """A part of a longer answer of at most so many words is read with the question, like an answer of one part."""
 
@@ -106,8 +109,10 @@ class KnowHalu:
         if sample.question and self.options.off_target and len(parts) == 1 and not _declines_in_part(skipped, parts[0].span.text):
             extraction = yield from self.reasoner.extract(sample.question, _without_courtesies(sample.response, skipped))
             if extraction.refusal or extraction.is_none:
-                verdict = _without_facts(sample, extraction, skipped, self.name)
-                return _judge_refusal(sample, verdict) if extraction.refusal else verdict
+                if extraction.confidence >= MIN_OFF_TARGET_CONFIDENCE:
+                    verdict = _without_facts(sample, extraction, skipped, self.name)
+                    return _judge_refusal(sample, verdict) if extraction.refusal else verdict
+                extraction = extraction.model_copy(update={"reason": f"{extraction.reason} {UNSURE_EXTRACTION_NOTE}"})
         segments = []
         for part in parts:
             segments.append((yield from self._segment(sample, part)))
