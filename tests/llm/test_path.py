@@ -69,6 +69,17 @@ def test_a_served_model_checks_an_answer_step_by_step(server, tmp_path):
     assert verdict.usage.cached_tokens > 0.8 * verdict.usage.prompt_tokens / 2
 
 
+def test_a_confident_judgment_by_llama_cpp_needs_no_second_form(tmp_path):
+    fake = FakeServer(TinyModel(thinks), kind="llamacpp")
+    fake.context = 1_000_000
+    with running(fake):
+        verdict = Checker(settings(tmp_path, url=fake.url).model_copy(update={"knowhalu": KnowHaluOptions(delta1=0.5)})).check(
+            SAMPLE
+        )
+    (segment,) = verdict.segments
+    assert (segment.base.label, segment.base.confidence_source, segment.supplement) == (Label.INCORRECT, "probability", None)
+
+
 def test_a_source_that_is_too_long_as_knowledge_is_read_as_a_document(server, tmp_path):
     server.context = 60_000  # tokens of a few characters; the examples of a prompt have some 10,000
     long = "The harbour has a wall of stone and a crane. " * 4_000

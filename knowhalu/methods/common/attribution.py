@@ -8,7 +8,7 @@ from knowhalu.methods.common.sources import SourceSentence, read_sentences, sour
 from knowhalu.results import Evidence
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import number_value
-from knowhalu.text.sentences import Span, content_words, sentences, words
+from knowhalu.text.sentences import Span, content_words, sentences, stem, words
 from knowhalu.types import NO_INFORMATION, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Quote, Sample, Step, Triplet
 
 MIN_QUOTE_COVERAGE = 0.5
@@ -60,9 +60,18 @@ def _nearest_sentence(claim: str, passages: Sequence[Passage]) -> list[tuple[Pas
 
 
 MIN_GROUNDING_COVERAGE = 0.4
-"""Share of a statement's words that one passage, with its title, must have; the numbers of the statement must all be given."""
+"""Share of a statement's words that the passages together, with their titles, must have; all its numbers must be given."""
 MIN_ADDED_COVERAGE = 0.25
-"""Share of a statement's words that a second sentence must add to be quoted as well."""
+"""Share of a statement's words that a further sentence must add to be quoted as well."""
+_PASSAGE_REFERENCE = re.compile(r"\bpassages? \d{1,3}(?:(?:,| and|, and) \d{1,3})*\b", re.IGNORECASE)
+_SAYING = frozenset(
+    stem(w)
+    for w in """
+    according add added claim confirm describe detail explain indicate inform mention note passage report reveal said say specify
+    spoke state suggest tell text told write written wrote
+    """.split()
+)
+"""Words by which a statement says who says it; passages often have none for it."""
 _KNOWLEDGE_REFERENCE = re.compile(r"\bknowledge[ -]?(\d{1,3})\b(?:(?:,| and| or|, and) (\d{1,3})\b)?", re.IGNORECASE)
 
 
@@ -96,22 +105,28 @@ def ground_statements(
 
 def _has_figures(statement: str, query: Query, passages: Sequence[Passage]) -> bool:
     """Tell whether a statement's numbers are all in the passages, or in the query that it answers."""
-    numbers = {number_value(w.text) for w in words(statement) if any(c.isdigit() for c in w.text)}
+    numbers = {number_value(w.text) for w in words(_PASSAGE_REFERENCE.sub("", statement)) if any(c.isdigit() for c in w.text)}
     given = text_facts(" ".join((query.specific, query.general, *map(str, passages)))).numbers
     return numbers - {None} <= given
 
 
 def _supporting_sentences(statement: str, passages: Sequence[Passage], places: Sequence[SourceSentence]) -> list[SourceSentence]:
-    """Return the one or two sentences that have most of a statement's words; none where no passage has enough."""
-    wanted = set(content_words(statement))
-    if not wanted or not places or max(coverage(statement, str(p)) for p in passages) < MIN_GROUNDING_COVERAGE:
+    """Return the few sentences that have most of a statement's words; none where the passages together have too few."""
+    said = content_words(_PASSAGE_REFERENCE.sub("", statement))
+    claimed = [w for w in said if w not in _SAYING] or said
+    given = {w for p in passages for w in content_words(str(p))}
+    if not claimed or not places or sum(w in given for w in claimed) < MIN_GROUNDING_COVERAGE * len(claimed):
         return []
+    wanted = set(claimed)
     shares = [wanted & set(content_words(f"{p.passage.title} {p.text}")) for p in places]
     best = max(range(len(places)), key=lambda i: len(shares[i]))
-    home = places[best].passage.id
-    more = max(range(len(places)), key=lambda i: (len(shares[i] - shares[best]), places[i].passage.id == home))
-    second = [places[more]] if len(shares[more] - shares[best]) >= max(1.0, MIN_ADDED_COVERAGE * len(wanted)) else []
-    return [places[best], *second]
+    cited, covered, home = [places[best]], shares[best], places[best].passage.id
+    while True:
+        more = max(range(len(places)), key=lambda i: (len(shares[i] - covered), places[i].passage.id == home))
+        if len(shares[more] - covered) < max(1.0, MIN_ADDED_COVERAGE * len(wanted)):
+            return cited
+        cited.append(places[more])
+        covered = covered | shares[more]
 
 
 def _make_quote(place: SourceSentence, part: Sample, query: Query) -> Quote:

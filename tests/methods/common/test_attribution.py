@@ -45,6 +45,34 @@ def test_statements_that_no_passage_supports_are_set_apart(statement):
     assert (knowledge.text, knowledge.unsupported) == ("Brahms completed four symphonies.", statement)
 
 
+def test_a_statement_may_span_passages_none_of_which_has_enough_of_its_words():
+    texts = {"Ilse Brand": "She painted portraits.", "Karl Thun": "He carved masks.", "Lena Roth": "She made carpets."}
+    pages = [Passage(id=title, title=title, text=text) for title, text in texts.items()]
+    statement = "Ilse Brand painted portraits, Karl Thun carved masks and Lena Roth made carpets."
+    knowledge = made(statement, passages=pages)
+    assert (knowledge.text, knowledge.unsupported) == (statement, "")
+    assert [q.text for q in knowledge.quotes] == list(texts.values())
+    assert all(made(statement, passages=[page]).unsupported == statement for page in pages)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "According to passages 1 and 2, Brahms completed four symphonies.",
+        "Passage 2 says that a symphony is long.",
+        "The text also reports, confirms, mentions, notes and explains that Brahms completed symphonies.",
+        "(passage, states, Brahms completed symphonies)",
+    ],
+)
+def test_that_a_passage_says_it_is_no_part_of_a_statement(statement):
+    assert made(statement).text == statement
+
+
+@pytest.mark.parametrize("statement", ["The passage says that.", "Passage 1 states that Graz has trams."])
+def test_saying_alone_supports_nothing(statement):
+    assert made(statement).unsupported == statement
+
+
 @pytest.mark.parametrize(
     "statement", ["Brahms did not complete nine symphonies, but four.", "Brahms completed 4 symphonies, not 9."]
 )
