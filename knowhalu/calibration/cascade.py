@@ -39,14 +39,15 @@ class TunableCascade(NamedTuple):
     """The results of every stage for every row; the encoder's probability is NaN where it was inconclusive or not measured.
 
     `rules` has a row for each of `RULE_NAMES`, true where it decides; "copied" decides faithful, the others hallucinated.
-    `last` are the predictions of the language model, an abstention without a probability where it did not run; its labels decide
-    also where their probability was not measured (NaN).
+    `last` are the predictions of the language model, an abstention where it did not run or was inconclusive; `ran` tells where
+    it ran. Its labels decide also where their probability was not measured (NaN).
     """
 
     gold: Flags
     rules: Flags
     encoder: Floats
     last: Predictions
+    ran: Flags
     risk: float
 
     def fit(self, rows: RowIndices) -> dict[str, Any]:
@@ -76,9 +77,7 @@ class TunableCascade(NamedTuple):
         """Return the stage that decides each row; "" where none does."""
         low, high = settings["cascade"]["low"], settings["cascade"]["high"]
         by_encoder = (self.encoder <= low) | (self.encoder > high)
-        later = np.where(
-            by_encoder, ENCODER_STAGE, np.where(np.isnan(self.last.probability) & self.last.abstained, "", LLM_STAGE)
-        )
+        later = np.where(by_encoder, ENCODER_STAGE, np.where(self.ran, LLM_STAGE, ""))
         return np.where(self._by_rules(settings["lexical"]["rules"]), RULES_STAGE, later)
 
     def _by_rules(self, names: Sequence[str]) -> Flags:
@@ -134,6 +133,7 @@ def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> Tunab
     rules = np.zeros((len(RULE_NAMES), len(lines)), dtype=np.bool_)
     encoder = np.full(len(lines), np.nan)
     p, flagged, open_ = np.full(len(lines), np.nan), np.zeros(len(lines), np.bool_), np.ones(len(lines), np.bool_)
+    ran = np.zeros(len(lines), np.bool_)
     for i, (_, fields) in enumerate(lines):
         stages = {stage["name"]: stage for stage in fields["stages"]}
         if ENCODER_STAGE not in stages:
@@ -145,9 +145,9 @@ def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> Tunab
             encoder[i] = stages[ENCODER_STAGE]["probability"]
         if LLM_STAGE in stages:
             hallucinated = stages[LLM_STAGE]["hallucinated"]
-            measured = stages[LLM_STAGE]["probability"]
+            measured, ran[i] = stages[LLM_STAGE]["probability"], True
             p[i], flagged[i], open_[i] = np.nan if measured is None else measured, bool(hallucinated), hallucinated is None
-    return TunableCascade(gold, rules, encoder, Predictions(gold, flagged, open_, p), risk)
+    return TunableCascade(gold, rules, encoder, Predictions(gold, flagged, open_, p), ran, risk)
 
 
 def stage_shares(

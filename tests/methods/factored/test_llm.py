@@ -308,4 +308,6 @@ def test_the_worked_examples_are_what_a_reply_must_be():
     assert {e.supported for e in shown} == {True, False}
     for example in shown:
         passages = tuple(Passage(id=str(i), text=s.text) for i, s in enumerate(example.sources))
-        assert not quote_step(example.claim, example.reasoning, passages, Label.INCORRECT, 0.0).knowledge.is_empty  # it quotes what stands there
+        assert not quote_step(
+            example.claim, example.reasoning, passages, Label.INCORRECT, 0.0
+        ).knowledge.is_empty  # it quotes what stands there
