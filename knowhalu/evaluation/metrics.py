@@ -27,7 +27,7 @@ RANKING_METRICS = ("auc", "pr_auc", "coverage_area")
 METRICS = (*ADDITIVE_METRICS, *RANKING_METRICS)
 UNMEASURED_NOTE = (
     "Rows without a probability, as a server without log-probabilities or a batch of labels leaves them, are not in ROC-AUC, "
-    "PR-AUC, ECE, Brier, the area under coverage and the curves of their method ({}); their labels count in all other figures. "
+    "PR-AUC, ECE, Brier, accuracy over coverage and the curves of their method ({}); their labels count in all other figures. "
     "--set llm.votes=20 measures probabilities by votes."
 )
 BIASED_METRICS = ("ece",)

@@ -112,7 +112,7 @@ def _make_change(text: str, edit: TextEdit, flagged: Sequence[FlaggedSentence]) 
         start=edit.start, end=edit.end, text=old, new=edit.new,
         how="rewritten" if blank or (old.strip() and edit.new.strip()) else "dropped" if old.strip() else "added",
         why="; ".join(f.why for f in touched) or (WHITESPACE_NOTE if blank else UNFLAGGED_NOTE),
-        evidence=tuple(e for f in touched for e in f.evidence), before=max(measured, default=None) if measured else None,
+        evidence=tuple(e for f in touched for e in f.evidence), before=max(measured) if measured else None,
     )  # fmt: skip
 
 
