@@ -8,6 +8,7 @@ from pydantic import AliasChoices, Field, model_validator
 from knowhalu.errors import CheckFailed
 from knowhalu.io.notebook import render_html, revision_html, verdict_html
 from knowhalu.text.edits import TextEdit, apply_edits
+from knowhalu.text.probabilities import describe_probability
 from knowhalu.text.sentences import sanitize
 from knowhalu.types import Extraction, HallucinationKind, Judgment, Label, OptionalReason, Record, Relation, Sample, Task
 
@@ -17,8 +18,7 @@ class _Result(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data, ready for JSON."""
-        fields: dict[str, Any] = json.loads(self.model_dump_json())
-        return fields
+        return dict(json.loads(self.model_dump_json()))
 
     def unwrap(self) -> Self:
         """Return the result itself, where a Failure raises CheckFailed."""
@@ -37,7 +37,7 @@ class Evidence(Record):
     response_start: int
     response_end: int
     relation: Literal["supports", "contradicts"]
-    probability: float
+    probability: float | None
     passage: str
     title: str
     quote: str
@@ -51,7 +51,7 @@ class Finding(Record):
     """A claim, an entity or a citation of a segment, judged on its own, or words that the sources do not support.
 
     Its place is `response[start:end]`; `text` is a decontextualised claim or those characters. `type` is the type of the entity
-    or citation, `p_supported` the probability that the sources support it.
+    or citation, `p_supported` the probability that the sources support it, None where it was not measured.
     """
 
     unit: Literal["claim", "entity", "citation", "words"]
@@ -61,7 +61,7 @@ class Finding(Record):
     type: str = ""
     label: Label
     relation: Relation | None = None
-    p_supported: float = Field(ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
+    p_supported: float | None = Field(ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
     reason: str
 
 
@@ -102,7 +102,7 @@ class Segment(_Explained):
     label: Label
     inconclusive_reason: OptionalReason = None
     relation: Relation | None = None
-    probability: float
+    probability: float | None
     base: Judgment
     supplement: Judgment | None = None
     findings: tuple[Finding, ...] = ()
@@ -130,7 +130,7 @@ class CascadeStage(Record):
     method: str
     label: Label
     hallucinated: bool | None
-    probability: float = Field(ge=0.0, le=1.0)
+    probability: float | None = Field(ge=0.0, le=1.0)
     reason: str
     decided: bool
 
@@ -150,7 +150,7 @@ class Usage(Record):
 class Verdict(_Explained, _Result):
     """The result of a check, with every step that led to it.
 
-    `probability` is that of the text being hallucinated, combined from its segments; `reason` explains it in words.
+    `probability` is that of the text being hallucinated, combined from its segments, or None where one was not measured.
     `inconclusive_reason` is set for INCONCLUSIVE texts only. `relation` tells for an INCORRECT text whether the sources
     contradict it or are neutral; None where it was not compared with sources, or where the method does not tell. `unscaled` is
     the probability before a profile's scaling, `index` the seal of the index that was searched, `stages` those of a cascade, and
@@ -165,7 +165,7 @@ class Verdict(_Explained, _Result):
     inconclusive_reason: OptionalReason = None
     relation: Relation | None = None
     kind: HallucinationKind | None
-    probability: float = Field(ge=0.0, le=1.0)
+    probability: float | None = Field(ge=0.0, le=1.0)
     reason: str
     extraction: Extraction | None = None
     segments: tuple[Segment, ...] = ()
@@ -199,7 +199,8 @@ class Verdict(_Explained, _Result):
     def best_evidence(self) -> Evidence | None:
         """Return the most probable evidence for the decision, or of any where none is for it."""
         wanted = {True: "contradicts", False: "supports", None: ""}[self.hallucinated]
-        return max([e for e in self.evidence if e.relation == wanted] or self.evidence, key=lambda e: e.probability, default=None)
+        found = [e for e in self.evidence if e.relation == wanted] or self.evidence
+        return max(found, key=lambda e: e.probability or 0.0, default=None)
 
     @property
     def response(self) -> str:
@@ -214,7 +215,8 @@ class Verdict(_Explained, _Result):
     def __repr__(self) -> str:
         decided = {True: "hallucinated", False: "faithful", None: "inconclusive"}[self.hallucinated]
         kind = f" ({self.kind})" if self.kind is not None else ""
-        return f"Verdict({self.id!r}: {decided}{kind}, P(hallucinated)={self.probability:.2f}, method={self.method!r})"
+        sure = describe_probability(self.probability, sign="=")
+        return f"Verdict({self.id!r}: {decided}{kind}, {sure}, method={self.method!r})"
 
     def _repr_html_(self) -> str:
         return verdict_html(self)

@@ -208,15 +208,15 @@ class Quote(Record):
 
     `relevance` is its largest share of the words of the question, the claim or the query; 1 where the judgment rests on it, and 0
     where it is about another thing. The probabilities are those of the sentence alone, or where the judgment rests on it, those
-    by all sentences that it rests on.
+    by all sentences that it rests on, None where these were not measured.
     """
 
     passage: str
     text: str
     start: int
     end: int
-    supported: float
-    contradicted: float
+    supported: float | None
+    contradicted: float | None
     relevance: float = 1.0
 
 
@@ -287,15 +287,15 @@ ConfidenceSource = Annotated[
 class Judgment(Record):
     """A label from one form of knowledge, or from the sources as they are, with its confidence, rationale and steps.
 
-    `confidence` is the probability of the label, `p_supported` that the text is supported, also where the label is INCONCLUSIVE.
-    `inconclusive_reason` names what the sources lack, also where that counts as INCORRECT. `relation` tells for an INCORRECT text
-    whether the sources contradict it or are neutral, where that is known.
+    `confidence` is the probability of the label, `p_supported` that the text is supported, also where the label is INCONCLUSIVE;
+    both are None where not measured. `inconclusive_reason` names what the sources lack, also where that counts as INCORRECT.
+    `relation` tells for an INCORRECT text whether the sources contradict it or are neutral, where that is known.
     """
 
     form: KnowledgeForm | None = None
     label: Label
-    confidence: float = Field(ge=0.0, le=1.0)
-    p_supported: float = Field(0.5, ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
+    confidence: float | None = Field(ge=0.0, le=1.0)
+    p_supported: float | None = Field(0.5, ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
     rationale: str
     inconclusive_reason: OptionalReason = None
     relation: Relation | None = None
@@ -311,7 +311,7 @@ class Extraction(Record):
     entity: str | None
     asked_for: str
     reason: str
-    confidence: float = Field(ge=0.0, le=1.0)
+    confidence: float | None = Field(ge=0.0, le=1.0)
     refusal: bool = False
 
     @property

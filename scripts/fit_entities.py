@@ -27,6 +27,7 @@ from knowhalu.methods.options import ConliOptions
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.text.entities import find_entities
+from knowhalu.text.probabilities import require_measured
 from knowhalu.text.sentences import sentences
 from knowhalu.training.data_files import TrainingRow, read_training_rows, run_script, text_of
 from knowhalu.training.edits import detokenize, find_details, rephrase, swap_listed, swap_name, swap_number, swap_roles
@@ -140,8 +141,9 @@ def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
     judged = []
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
         assert isinstance(outcome, Verdict), outcome
-        passes = all(s.base.p_supported >= 0.5 for s in outcome.segments)
-        worst = min((logit(f.p_supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
+        passes = all(require_measured(s.base.p_supported) >= 0.5 for s in outcome.segments)
+        scores = [require_measured(f.p_supported) for s in outcome.segments for f in s.findings]
+        worst = min((logit(p) + ENTITY_WEIGHTS.cut for p in scores), default=MAX_LOGIT)
         judged.append((passes, worst, row.supported, row.weight))
     for threshold in (-MAX_LOGIT, *np.arange(-4.0, 2.01, 0.25)):
         right = {gold: [(p and w >= threshold) == gold for p, w, g, _ in judged if g is gold] for gold in (True, False)}

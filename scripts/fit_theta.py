@@ -12,6 +12,7 @@ from knowhalu.encoder.options import EncoderOptions
 from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
+from knowhalu.text.probabilities import require_measured
 from knowhalu.training.data_files import run_script
 from knowhalu.training.fit_rows import LabelledText, draw_texts
 from knowhalu.training.fitting import ScoredText, fit_thetas, replace_fitted_file
@@ -26,7 +27,7 @@ def measured(folder: Path, rows: list[LabelledText], threads: int | None) -> Ite
     for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")
-        scores = tuple(f.p_supported for s in outcome.segments for f in s.findings)
+        scores = tuple(require_measured(f.p_supported) for s in outcome.segments for f in s.findings)
         if scores:
             yield ScoredText(scores, row.faithful, row.origin)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from knowhalu.calibration.tunable import (
     Tunable,
     VerdictLines,
     ask_all_settings,
+    measured_lines,
     read_fixed_predictions,
     read_set_names,
     read_tunable_theta,
@@ -129,18 +130,19 @@ def _calibrate_rows(
     scaling: ScalingKind,
     by_set: bool,
 ) -> Calibration:
+    judged, lines = len(lines), measured_lines(lines)
+    unmeasured = judged - len(lines)
     places = np.array([place for place, _ in lines], dtype=np.intp)
     gold, groups = rows.gold[places], rows.groups[places]
     if not gold.any() or gold.all():
-        which = "has a verdict" if not len(gold) else f"that is {'faithful' if gold.all() else 'hallucinated'} has a verdict"
-        raise InputError(f"{rows.path}: no row {which}, so nothing can be chosen. See why in the outcomes, and run it again.")
+        _refuse_one_label(rows, gold, unmeasured)
     tuned = read_tunable(settings, lines, gold, goal)
     sets = read_set_names(rows.path) if by_set or settings.method == "cascade" else []
     named = [sets[place] for place in places] if sets else []
     tuner = Tuner(tuned, gold, groups, goal, scaling, tuple(named) if by_set else None)
     choice = tuner.choose(np.arange(len(gold)))
     predictions = tuner.predict(choice)
-    notes = _notes(rows, places, named if by_set else None, choice)
+    notes = _notes(rows, judged, unmeasured, named if by_set else None, choice)
     try:
         crossed = tuner.crossed()
     except InputError as error:
@@ -160,6 +162,19 @@ def _calibrate_rows(
         grids=_grids(tuned, tuner),
         notes=tuple(notes),
     )
+
+
+def _refuse_one_label(rows: LabelledRows, gold: Flags, unmeasured: int) -> NoReturn:
+    """Raise InputError for verdicts that are all on rows of one label."""
+    has = "has a verdict with a probability" if unmeasured else "has a verdict"
+    which = has if not len(gold) else f"that is {'hallucinated' if not gold.any() else 'faithful'} {has}"
+    cure = "See why in the outcomes, and run it again."
+    if unmeasured:
+        cure = (
+            f"{unmeasured:,} rows were judged by a model whose server gives no log-probabilities: draw several judgments, "
+            "--set llm.votes=20, or use a server that gives them."
+        )
+    raise InputError(f"{rows.path}: no row {which}, so nothing can be chosen. {cure}")
 
 
 def read_tunable(settings: Settings, lines: VerdictLines, gold: Flags, goal: Goal) -> Tunable:
@@ -201,10 +216,12 @@ def _grids(tuned: Tunable, tuner: Tuner) -> dict[str, ThresholdGrid]:
     return {name: (some := tuned.some(rows)).grid(some.better_form()) for name, rows in parts.items()}
 
 
-def _notes(rows: LabelledRows, places: RowIndices, named: Sequence[str] | None, choice: TuningResult) -> list[str]:
+def _notes(rows: LabelledRows, judged: int, unmeasured: int, named: Sequence[str] | None, choice: TuningResult) -> list[str]:
     notes = []
-    if missing := len(rows.gold) - len(places):
+    if missing := len(rows.gold) - judged:
         notes.append(f"{missing:,} rows have no verdict and count for nothing here.")
+    if unmeasured:
+        notes.append(f"{unmeasured:,} rows were judged without probabilities and count for nothing here.")
     if few := sorted(set(named or ()) - {"", *choice.sets}):
         notes.append(f"Too few rows of one label for values of their own, so those of all rows are used: {', '.join(few)}.")
     if named is not None and not any(named):

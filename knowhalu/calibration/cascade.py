@@ -36,16 +36,18 @@ class StageShare:
 
 
 class TunableCascade(NamedTuple):
-    """The results of every stage for every row; probabilities are NaN where a stage did not run or was inconclusive.
+    """The results of every stage for every row; the encoder's probability is NaN where it was inconclusive or not measured.
 
     `rules` has a row for each of `RULE_NAMES`, true where it decides; "copied" decides faithful, the others hallucinated.
-    `last` are the predictions of the language model, an abstention where it did not run or was inconclusive.
+    `last` are the predictions of the language model, an abstention where it did not run or was inconclusive; `ran` tells where
+    it ran. Its labels decide also where their probability was not measured (NaN).
     """
 
     gold: Flags
     rules: Flags
     encoder: Floats
     last: Predictions
+    ran: Flags
     risk: float
 
     def fit(self, rows: RowIndices) -> dict[str, Any]:
@@ -75,7 +77,7 @@ class TunableCascade(NamedTuple):
         """Return the stage that decides each row; "" where none does."""
         low, high = settings["cascade"]["low"], settings["cascade"]["high"]
         by_encoder = (self.encoder <= low) | (self.encoder > high)
-        later = np.where(by_encoder, ENCODER_STAGE, np.where(np.isnan(self.last.probability), "", LLM_STAGE))
+        later = np.where(by_encoder, ENCODER_STAGE, np.where(self.ran, LLM_STAGE, ""))
         return np.where(self._by_rules(settings["lexical"]["rules"]), RULES_STAGE, later)
 
     def _by_rules(self, names: Sequence[str]) -> Flags:
@@ -131,6 +133,7 @@ def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> Tunab
     rules = np.zeros((len(RULE_NAMES), len(lines)), dtype=np.bool_)
     encoder = np.full(len(lines), np.nan)
     p, flagged, open_ = np.full(len(lines), np.nan), np.zeros(len(lines), np.bool_), np.ones(len(lines), np.bool_)
+    ran = np.zeros(len(lines), np.bool_)
     for i, (_, fields) in enumerate(lines):
         stages = {stage["name"]: stage for stage in fields["stages"]}
         if ENCODER_STAGE not in stages:
@@ -138,12 +141,13 @@ def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> Tunab
         if stages.get(RULES_STAGE, {"decided": False})["decided"]:
             for finding in fields["segments"][0]["findings"]:
                 rules[RULE_NAMES.index("copied" if finding["unit"] == "claim" else rule_for_type(finding["type"])), i] = True
-        if stages[ENCODER_STAGE]["hallucinated"] is not None:
+        if stages[ENCODER_STAGE]["hallucinated"] is not None and stages[ENCODER_STAGE]["probability"] is not None:
             encoder[i] = stages[ENCODER_STAGE]["probability"]
         if LLM_STAGE in stages:
             hallucinated = stages[LLM_STAGE]["hallucinated"]
-            p[i], flagged[i], open_[i] = stages[LLM_STAGE]["probability"], bool(hallucinated), hallucinated is None
-    return TunableCascade(gold, rules, encoder, Predictions(gold, flagged, open_, p), risk)
+            measured, ran[i] = stages[LLM_STAGE]["probability"], True
+            p[i], flagged[i], open_[i] = np.nan if measured is None else measured, bool(hallucinated), hallucinated is None
+    return TunableCascade(gold, rules, encoder, Predictions(gold, flagged, open_, p), ran, risk)
 
 
 def stage_shares(

@@ -89,9 +89,24 @@ def _keep_judgment_fields(judgment: dict[str, Any]) -> dict[str, Any]:
     return {**{k: judgment[k] for k in JUDGMENT_FIELDS}, "p_supported": supported}
 
 
+def measured_lines(lines: VerdictLines) -> VerdictLines:
+    """Return the verdicts whose probability and judgments were measured; stages of a cascade may lack a probability.
+
+    Nothing can be fitted on the others, as a server that gives no log-probabilities makes them.
+    """
+    return [(place, fields) for place, fields in lines if fields.get("stages") or _is_measured(fields)]
+
+
+def _is_measured(fields: dict[str, Any]) -> bool:
+    judgments = [s[name] for s in fields["segments"] for name in FORM_FIELDS if s[name] is not None]
+    return fields["probability"] is not None and all(
+        j["confidence"] is not None and j["p_supported"] is not None for j in judgments
+    )
+
+
 def read_fixed_predictions(lines: VerdictLines, gold: Flags) -> FixedPredictions:
     """Return the verdicts of a method as they are; `gold` are the labels of the same rows."""
-    p = np.array([float(fields["probability"]) for _, fields in lines])
+    p = np.array([fields["probability"] for _, fields in lines], dtype=np.float64)  # NaN where not measured
     open_ = np.array([fields["hallucinated"] is None for _, fields in lines], dtype=np.bool_)
     hallucinated = np.array([bool(fields["hallucinated"]) for _, fields in lines], dtype=np.bool_)
     return FixedPredictions(make_predictions(gold, hallucinated, open_, p))

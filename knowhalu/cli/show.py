@@ -20,6 +20,7 @@ from knowhalu.results import (
     Segment,
     Verdict,
 )
+from knowhalu.text.probabilities import describe_probability, format_probability
 from knowhalu.text.sentences import sanitize
 from knowhalu.types import HallucinationKind, Judgment, Label, Sample, Step
 
@@ -66,7 +67,7 @@ def verdict_line(outcome: Outcome) -> Text:
         return Text.assemble(("! NO VERDICT", "bold magenta"), f"  {shorten_text(outcome.stage)}: {shorten_text(outcome.reason)}")
     word, style = LABEL_STYLES[_decided_label(outcome)]
     kind = f"  {KIND_TITLES[outcome.kind]}" if outcome.kind is not None else ""
-    return Text.assemble((word, style), f"{kind}  P(hallucinated) = {outcome.probability:.2f}")
+    return Text.assemble((word, style), f"{kind}  {describe_probability(outcome.probability, sign=' = ')}")
 
 
 def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: bool = False) -> None:
@@ -161,7 +162,7 @@ def evidence_lines(response: str, evidence: Evidence) -> list[Text]:
     where = f"characters {evidence.document_start}-{evidence.document_start + len(evidence.quote)}"
     return [
         Text.assemble(f"[{evidence.response_start}:{evidence.response_end}] “{words}”"),
-        Text.assemble("    ", (f"{word} {source}", style), f" ({where}, {evidence.probability:.2f})"),
+        Text.assemble("    ", (f"{word} {source}", style), f" ({where}, {format_probability(evidence.probability)})"),
         Text.assemble("    ", (f"“{shorten_text(evidence.quote, 600)}”", "italic")),
     ]
 
@@ -206,14 +207,15 @@ def _extraction(verdict: Verdict) -> list[Text]:
         return []
     given = f"“{shorten_text(extraction.entity)}”" if extraction.entity else "nothing"
     given = "a refusal, which is no hallucination" if extraction.refusal else given
-    first = f"asked for: {shorten_text(extraction.asked_for)}; the answer gives: {given} ({extraction.confidence:.2f})"
+    sure = format_probability(extraction.confidence)
+    first = f"asked for: {shorten_text(extraction.asked_for)}; the answer gives: {given} ({sure})"
     named = extraction.entity is not None and extraction.reason == f"the answer names {extraction.entity!r}"  # as in `first`
     return [Text(first), *([Text(shorten_text(extraction.reason, 600))] if extraction.reason and not named else [])]
 
 
 def _stage(stage: CascadeStage) -> Text:
     label = (f"{stage.label:<13}", LABEL_STYLES[stage.label][1])
-    what = f"P(hallucinated) {stage.probability:.2f}  {shorten_text(stage.reason, 400)}"
+    what = f"{describe_probability(stage.probability)}  {shorten_text(stage.reason, 400)}"
     return Text.assemble(f"{stage.name:<8} ", label, what, ("  decides" if stage.decided else "", "bold"))
 
 
@@ -224,7 +226,8 @@ def _form_judgments(segment: Segment) -> list[Judgment]:
 def _judgments(number: int, segment: Segment, said: set[tuple[Label, str]]) -> list[Text]:
     """Return the lines of a segment; a rationale that `said`, which is extended, has for the same label is not repeated."""
     label = f"{segment.label} ({segment.why})" if segment.why else segment.label
-    head = f"segment {number}: {label}, P(hallucinated) = {segment.probability:.2f}, “{shorten_text(segment.text, 100)}”"
+    p = describe_probability(segment.probability, sign=" = ")
+    head = f"segment {number}: {label}, {p}, “{shorten_text(segment.text, 100)}”"
     agree = segment.forms_agree
     both = (
         []
@@ -238,7 +241,7 @@ def _judgments(number: int, segment: Segment, said: set[tuple[Label, str]]) -> l
 
 def _judgment(judgment: Judgment, said: set[tuple[Label, str]]) -> Text:
     label = (f"{judgment.label:<13}", LABEL_STYLES[judgment.label][1])
-    sure = "   -" if judgment.confidence_source == "none" else f"{judgment.confidence:.2f}"
+    sure = "   -" if judgment.confidence is None or judgment.confidence_source == "none" else f"{judgment.confidence:.2f}"
     known = (judgment.label, judgment.rationale)
     reason = "for the same reason" if known in said else shorten_text(judgment.rationale, 400)
     said.add(known)
@@ -249,7 +252,8 @@ def _finding(finding: Finding) -> Text:
     what = f"{finding.unit} {finding.type}".strip()
     label = (f"{finding.label:<13}", LABEL_STYLES[finding.label][1])
     reason = f"“{shorten_text(finding.text, 120)}”: {shorten_text(finding.reason, 400)}"
-    return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"P(supported) {finding.p_supported:.2f}  {reason}")
+    p = describe_probability(finding.p_supported, "P(supported)")
+    return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"{p}  {reason}")
 
 
 def _step(number: int, step: Step) -> list[Text]:

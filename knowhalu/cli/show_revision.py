@@ -6,6 +6,7 @@ from rich.text import Text
 from knowhalu.cli.show import evidence_lines, outcome_cost_line, print_section, shorten_text, show_outcome
 from knowhalu.errors import counted
 from knowhalu.results import Change, Failure, Revision, RevisionOutcome
+from knowhalu.text.probabilities import format_probability
 from knowhalu.text.sentences import sanitize
 from knowhalu.types import Sample
 
@@ -26,7 +27,8 @@ def show_revision(console: Console, sample: Sample, revision: RevisionOutcome) -
     word, style = STATUS_STYLES[revision.status]
     console.print(Text.assemble((word, style), f"  {shorten_text(revision.reason, 600)}"))
     if revision.after is not None:
-        console.print(Text(f"  P(hallucinated) was {revision.before.probability:.2f}, is {revision.after.probability:.2f}"))
+        was, now = format_probability(revision.before.probability), format_probability(revision.after.probability)
+        console.print(Text(f"  P(hallucinated) was {was}, is {now}"))
     if revision.after is not None and revision.after.hallucinated is not False:
         console.print(Text("  the detector still flags the revised text", style="yellow"))
     if n := revision.unflagged_changed:

@@ -23,7 +23,7 @@ from knowhalu.evaluation.bootstrap import (
     resample_metrics,
 )
 from knowhalu.evaluation.labelled_rows import LabelledRows, limit_rows, read_labelled_rows
-from knowhalu.evaluation.metrics import Floats, metrics_from_counts, row_counts
+from knowhalu.evaluation.metrics import Floats, metrics_from_counts, row_counts, unmeasured_notes
 from knowhalu.evaluation.runs import SAME_ROWS, MethodRun, MethodSpec, RunResult, TimedChecker, run_method
 from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Slicing, make_breakdowns, slice_names
 from knowhalu.methods.baselines.rules import TRIVIAL_RULES
@@ -34,7 +34,10 @@ from knowhalu.settings import Settings, read_settings
 
 @dataclass(frozen=True)
 class MethodResult:
-    """The result of one method on the rows with a verdict, and the cost of each such row."""
+    """The result of one method on the rows with a verdict, and the cost of each such row.
+
+    Of these, `unmeasured` rows have no probability.
+    """
 
     name: str
     method: str
@@ -45,6 +48,7 @@ class MethodResult:
     figures: dict[str, Estimate]
     cost: dict[str, float | None]
     fitted: str | None = None
+    unmeasured: int = 0
 
     @property
     def title(self) -> str:
@@ -231,6 +235,7 @@ def _method_result(method_run: MethodRun, result: RunResult, rows: LabelledRows,
         figures=metrics_with_intervals(result.predictions, rows.groups[result.places], drawn),
         cost=result.cost,
         fitted=method_run.fitted,
+        unmeasured=int((~result.predictions.measured).sum()),
     )
 
 
@@ -278,7 +283,7 @@ def _notes(rows: LabelledRows, results: Sequence[tuple[MethodRun, RunResult]], f
         notes.append(
             f"Rows without a verdict are in no figure of their method ({counted}); a test counts rows that both methods have."
         )
-    return notes
+    return [*notes, *unmeasured_notes({method_run.spec.name: result.predictions for method_run, result in results})]
 
 
 def _slicings(rows: LabelledRows, results: Sequence[tuple[MethodRun, RunResult]]) -> list[Slicing]:

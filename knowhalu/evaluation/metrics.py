@@ -1,11 +1,12 @@
 """Metrics of predictions against gold labels, for all rows at once or for every resample of a bootstrap.
 
 A hallucination is a positive. TPR, TNR and accuracy count an abstention as an error of neither kind, and as no hit. Balanced
-accuracy and F1 decide an abstention by its probability; ECE and Brier use the probabilities alone. A metric is NaN where its
-input is missing, such as a class. Metrics of the order of the rows are in `ranking_metrics`.
+accuracy and F1 decide an abstention by its probability, as faithful where it has none; ECE and Brier use the probabilities
+alone. Probabilities that were not measured are NaN: metrics of probabilities are those of the other rows. A metric is NaN where
+its input is missing, such as a class. Metrics of the order of the rows are in `ranking_metrics`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -24,6 +25,11 @@ ADDITIVE_METRICS = ("tpr", "tnr", "average", "balanced", "macro_f1", "arp", "arn
 RANKING_METRICS = ("auc", "pr_auc", "coverage_area")
 """Metrics of the order of the rows; see `ranking_metrics`."""
 METRICS = (*ADDITIVE_METRICS, *RANKING_METRICS)
+UNMEASURED_NOTE = (
+    "Rows without a probability, as a server without log-probabilities or a batch of labels leaves them, are not in ROC-AUC, "
+    "PR-AUC, ECE, Brier, accuracy over coverage and the curves of their method ({}); their labels count in all other figures. "
+    "--set llm.votes=20 measures probabilities by votes."
+)
 BIASED_METRICS = ("ece",)
 """Metrics that noise increases, in a resample more than in the rows: a bootstrap interval would miss the true value."""
 
@@ -53,23 +59,36 @@ class Predictions(NamedTuple):
         flags: Flags = (self.gold == self.settled) & ~self.abstained
         return flags
 
+    @property
+    def measured(self) -> Flags:
+        """Return which rows have a probability."""
+        return ~np.isnan(self.probability)
+
+
+def unmeasured_notes(predictions: Mapping[str, Predictions]) -> list[str]:
+    """Return a note on the methods with rows that have no probability, with their number; no note where there are none."""
+    counts = {name: (int((~one.measured).sum()), len(one.gold)) for name, one in predictions.items()}
+    counted = ", ".join(f"{name} {n:,} of {rows:,}" for name, (n, rows) in counts.items() if n)
+    return [UNMEASURED_NOTE.format(counted)] if counted else []
+
 
 def row_counts(predictions: Predictions) -> Floats:
-    """Return the counts of every row, whose sums give the metrics: an array of shape (rows, 14 + ECE_BINS)."""
+    """Return the counts of every row, whose sums give the metrics: an array of shape (rows, 15 + ECE_BINS)."""
     gold, settled, open_, p = predictions.gold, predictions.settled, predictions.abstained, predictions.probability
     labels = (gold, ~gold, gold & settled & ~open_, ~gold & ~settled & ~open_, gold & open_, ~gold & open_, gold & settled,
               ~gold & settled)  # fmt: skip
     unknown = np.full(len(gold), np.nan)
     wrong = unknown if predictions.wrong is None else predictions.wrong
     characters = np.stack([unknown] * 3, axis=1) if predictions.characters is None else predictions.characters
-    surplus = np.zeros((len(gold), ECE_BINS))
+    measured, surplus = predictions.measured, np.zeros((len(gold), ECE_BINS))
+    p = np.where(measured, p, gold)  # which adds nothing to the errors
     surplus[np.arange(len(gold)), bin_numbers(p)] = p - gold
     singly = np.stack([*labels, (p - gold) ** 2, np.where(gold, wrong, 0 * wrong), np.where(gold, 0 * wrong, wrong)], axis=1)
-    return np.concatenate([singly.astype(np.float64), characters, surplus], axis=1)
+    return np.concatenate([singly.astype(np.float64), characters, surplus, measured[:, None]], axis=1)
 
 
 def metrics_from_counts(total: Floats) -> dict[str, Floats]:
-    """Return the `ADDITIVE_METRICS` of summed counts, an array of shape (..., 14 + ECE_BINS)."""
+    """Return the `ADDITIVE_METRICS` of summed counts, an array of shape (..., 15 + ECE_BINS)."""
     columns = np.moveaxis(total, -1, 0)
     positives, negatives, found, passed, arp, arn, hits, alarms, squares, wrong_positives, wrong_negatives = columns[:11]
     misses, quiet, rows = positives - hits, negatives - alarms, positives + negatives
@@ -80,7 +99,7 @@ def metrics_from_counts(total: Floats) -> dict[str, Floats]:
         "balanced": (safe_ratio(hits, positives) + safe_ratio(quiet, negatives)) / 2, "macro_f1": (f1 + f0) / 2,
         "arp": safe_ratio(arp, positives), "arn": safe_ratio(arn, negatives), "inconclusive": safe_ratio(arp + arn, rows),
         "accuracy": safe_ratio(found + passed, rows), "f1_hallucinated": f1, "f1_faithful": f0,
-        "ece": safe_ratio(np.abs(columns[14:]).sum(axis=0), rows), "brier": safe_ratio(squares, rows),
+        "ece": safe_ratio(np.abs(columns[14:-1]).sum(axis=0), columns[-1]), "brier": safe_ratio(squares, columns[-1]),
         **_span_figures(*columns[11:14]),
         "wrong_hallucinated": safe_ratio(wrong_positives, positives), "wrong_faithful": safe_ratio(wrong_negatives, negatives),
     }  # fmt: skip
@@ -125,8 +144,13 @@ class RankingSteps(NamedTuple):
 def ranking_metrics(
     predictions: Predictions, weights: Weights | None = None, names: Collection[str] = RANKING_METRICS
 ) -> dict[str, Floats]:
-    """Return these `RANKING_METRICS` for integer row weights of shape (..., rows); without weights, each row counts once."""
+    """Return these `RANKING_METRICS` for integer row weights of shape (..., rows); without weights, each row counts once.
+
+    Rows without a probability have no place in the order, and are left out.
+    """
     w = np.ones(len(predictions.gold), dtype=np.uint8) if weights is None else weights
+    if not (measured := predictions.measured).all():
+        predictions, w = predictions.rows(measured), w[..., measured]
     if not len(predictions.gold):
         return {name: np.full(w.shape[:-1], np.nan) for name in names}
     metrics = {}

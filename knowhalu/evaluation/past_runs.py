@@ -24,6 +24,7 @@ from knowhalu.methods.common.verdict import (
 )
 from knowhalu.registry import METHODS, method_card
 from knowhalu.results import Segment, Verdict
+from knowhalu.text.probabilities import complement
 from knowhalu.types import Judgment, KnowledgeForm, Task
 
 PAST_RUN_HINT = "Run `knowhalu compare` again, or name another folder"
@@ -120,7 +121,7 @@ def _single_form_segment(segment: Segment, judgment: Judgment, task: Task) -> Se
             "base": judgment,
             "supplement": None,
             "label": label,
-            "probability": 1 - judgment.p_supported,
+            "probability": complement(judgment.p_supported),
             "inconclusive_reason": inconclusive_reason(label, judgment),
             "relation": error_relation(label, judgment, segment.findings),
         }

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, NamedTuple
 
+from knowhalu.text.probabilities import describe_probability, format_probability
+
 COLOURS = {"good": "46, 160, 67", "bad": "218, 54, 51", "open": "187, 128, 9", "": "128, 128, 128"}
 """Red, green and blue of each tone; they are laid over the notebook's own background, light or dark."""
 TONES = {"CORRECT": "good", "INCORRECT": "bad", "INCONCLUSIVE": "open", "revised": "good", "unchanged": "", "refused": "bad"}
@@ -51,7 +53,7 @@ def _piece(text: str, start: int, end: int, spans: list[ColouredSpan]) -> str:
 def verdict_html(verdict: Any) -> str:
     """Return a `Verdict` as HTML: its response with the segments and flagged findings coloured, and its evidence."""
     spans = [
-        ColouredSpan(s.start, s.end, TONES[s.label], note=f"{s.label}, P(hallucinated) {s.probability:.2f}")
+        ColouredSpan(s.start, s.end, TONES[s.label], note=f"{s.label}, {describe_probability(s.probability)}")
         for s in verdict.segments
     ]
     findings = (f for s in verdict.segments for f in s.findings if TONES[f.label] != "good")
@@ -59,7 +61,7 @@ def verdict_html(verdict: Any) -> str:
     text = verdict.response
     notes = [
         f"“{text[e.response_start : e.response_end]}” {RELATIONS[e.relation]} {e.title or e.document or e.passage} "
-        f"({e.probability:.2f}): “{e.quote}”"
+        f"({format_probability(e.probability)}): “{e.quote}”"
         for e in verdict.evidence
     ]
     notes += [f"not checked: “{s.text}” ({s.reason})" for s in verdict.skipped]

@@ -83,8 +83,8 @@ class OutcomeTable(NamedTuple):
 
     `place` is that of the row, `offset` the first byte of the line. `label` is one of the four codes above, `why` an index into
     `REASONS`. `steps` counts the steps of the longest judgment by the base form of knowledge, `all_steps` those of all judgments.
-    `agree` is 1 or 0 where both forms were judged by, else -1. Numbers that a failed check lacks are NaN, 0 or -1.
-    `torn` tells that the last line is incomplete, as after a kill.
+    `agree` is 1 or 0 where both forms were judged by, else -1. Numbers that a failed check lacks are NaN, 0 or -1; a
+    probability that was not measured is NaN. `torn` tells that the last line is incomplete, as after a kill.
     """
 
     path: Path
@@ -112,13 +112,13 @@ class OutcomeTable(NamedTuple):
 
     @property
     def settled(self) -> NDArray[np.bool_]:
-        """Return which entries count as hallucinated, an inconclusive one by its probability."""
+        """Return which entries count as hallucinated, an inconclusive one by its probability (without one, it does not)."""
         flags: NDArray[np.bool_] = np.where(self.label == INCONCLUSIVE, self.probability > 0.5, self.label == HALLUCINATED)
         return flags
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """Return the distance of each probability from 0.5."""
+        """Return the distance of each probability from 0.5, NaN where there is none."""
         return np.abs(self.probability - 0.5)
 
 
@@ -231,7 +231,7 @@ def _make_entry(fields: dict[str, Any], where: str) -> _Entry:
         inconclusive = fields.get("inconclusive_reason", fields.get("open"))  # older versions wrote "open"
         steps = [[len(judgment["steps"]) for judgment in pair if judgment is not None] for pair in judgments]
         return _Entry(
-            label=_LABELS[fields["hallucinated"]], probability=float(fields["probability"]),
+            label=_LABELS[fields["hallucinated"]], probability=np.nan if (p := fields["probability"]) is None else float(p),
             seconds=float(fields["seconds"].get("total", np.nan)), steps=max((pair[0] for pair in steps), default=0),
             all_steps=sum(map(sum, steps)), segments=len(judgments), agree=int(all(same_label)) if same_label else -1,
             usage=tuple(int(fields["usage"].get(name, 0)) for name in Usage.model_fields),

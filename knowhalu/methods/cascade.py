@@ -1,7 +1,8 @@
 """A cascade: rules, then the encoder, then a language model, each for the texts that the one before leaves undecided.
 
 The encoder decides where its P(hallucinated) is at most `low` or over `high` and its verdict is not inconclusive. The language
-model decides the rest; without it, texts between the two thresholds are inconclusive.
+model decides the rest; without it, texts between the two thresholds are inconclusive. Where the probability of that stage was
+not measured, its label decides only where the thresholds allow it.
 """
 
 from collections.abc import Mapping

@@ -45,7 +45,7 @@ class ChartData(NamedTuple):
 def make_chart_data(
     outcomes: Mapping[str, OutcomeTable], main: Mapping[str, OutcomeTable], texts: LabelledRows | None
 ) -> ChartData:
-    """Compute the data of all charts; without gold labels, only times.
+    """Compute the data of all charts, of rows with a probability; without gold labels, only times.
 
     Reliability and times are those of the `main` methods: trivial rules only rank texts, and take no time.
     """
@@ -56,6 +56,7 @@ def make_chart_data(
     bins: dict[str, ReliabilityBins] = {}
     for name, table in outcomes.items():
         entries, predictions = table_predictions(table, texts)
+        entries, predictions = entries[predictions.measured], predictions.rows(predictions.measured)
         if not len(entries):
             continue
         if (roc := make_roc_curve(predictions.gold, predictions.probability)) is not None:

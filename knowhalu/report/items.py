@@ -11,6 +11,7 @@ from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.io.outcomes import FAILED, FAITHFUL, HALLUCINATED, INCONCLUSIVE, OutcomeTable, read_outcomes_at
 from knowhalu.io.samples import read_samples
 from knowhalu.results import Evidence, Outcome, Segment, Verdict
+from knowhalu.text.probabilities import format_probability
 from knowhalu.types import Label, Sample
 
 ITEM_STATES = ("wrong", "abstained", "failed", "right", "hallucinated", "faithful")
@@ -131,12 +132,13 @@ def read_items(
 
 
 def _labels_at(table: OutcomeTable, places: set[int]) -> dict[int, str]:
-    """Return the label of each of these rows in words, with its probability where it has one."""
+    """Return the label of each of these rows in words, a verdict's with its probability."""
     names = {FAITHFUL: "faithful", HALLUCINATED: "hallucinated", INCONCLUSIVE: "abstained", FAILED: "no verdict"}
     labels = {}
     for i in np.flatnonzero(np.isin(table.place, list(places))):
         label, probability = names[int(table.label[i])], float(table.probability[i])
-        labels[int(table.place[i])] = label if np.isnan(probability) else f"{label} ({probability:.2f})"
+        measured = format_probability(None if np.isnan(probability) else probability)
+        labels[int(table.place[i])] = label if table.label[i] == FAILED else f"{label} ({measured})"
     return labels
 
 

@@ -11,6 +11,7 @@ from knowhalu.evaluation.tables import ResultTable, format_cost, format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
 from knowhalu.report.items import ReportItem
 from knowhalu.report.stored_results import BreakdownRates, PublishedScore, SliceRates
+from knowhalu.text.probabilities import format_probability
 from knowhalu.types import InconclusiveReason
 
 COST_TITLE = "Cost"
@@ -266,7 +267,7 @@ def verdict_text(item: ReportItem) -> str:
     if verdict is None:
         return "no verdict"
     words = {True: "hallucinated", False: "faithful", None: "inconclusive"}[verdict.hallucinated]
-    return f"{words} ({verdict.probability:.2f})"
+    return f"{words} ({format_probability(verdict.probability)})"
 
 
 def reason_text(item: ReportItem) -> str:

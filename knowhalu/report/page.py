@@ -11,6 +11,7 @@ from knowhalu.evaluation.result_tables import make_notes
 from knowhalu.report import charts, layout
 from knowhalu.report.content import Report, RunSection
 from knowhalu.report.items import ITEM_STATES
+from knowhalu.text.probabilities import format_probability
 from knowhalu.text.sentences import sanitize
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _environment() -> "Environment":
         finalize=_safe_value,
     )  # fmt: skip
     environment.filters["clipped"] = clip_text
+    environment.filters["probability"] = format_probability
     return environment
 
 

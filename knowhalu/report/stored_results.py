@@ -14,7 +14,14 @@ from knowhalu.evaluation import published as book
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
 from knowhalu.evaluation.compare import Comparison, MethodResult, PairedTest
 from knowhalu.evaluation.labelled_rows import LabelledRows
-from knowhalu.evaluation.metrics import METRICS, Predictions, fit_threshold_rule, metrics_from_counts, row_counts
+from knowhalu.evaluation.metrics import (
+    METRICS,
+    Predictions,
+    fit_threshold_rule,
+    metrics_from_counts,
+    row_counts,
+    unmeasured_notes,
+)
 from knowhalu.evaluation.result_tables import subset_tables
 from knowhalu.evaluation.runs import table_predictions, verdict_traits
 from knowhalu.evaluation.slices import Slicing, Subset, SubsetResult, make_breakdowns, slice_names
@@ -141,9 +148,10 @@ def compare_outcomes(name: str, table: OutcomeTable, texts: LabelledRows) -> Com
     used = {k: n / max(1, int(table.has_verdict.sum())) for k, n in table.usage.items()}
     cost: dict[str, float | None] = {**used, "seconds": None}
     metrics = metrics_with_intervals(predictions, texts.groups[places], drawn)
-    results = [MethodResult(name, table.method, "", (), len(entries), table.failures, metrics, cost)]
+    unmeasured = int((~predictions.measured).sum())
+    results = [MethodResult(name, table.method, "", (), len(entries), table.failures, metrics, cost, unmeasured=unmeasured)]
     length = _length_rule_result(predictions, np.array([traits.words for traits in texts.traits])[places])
-    notes = []
+    notes = unmeasured_notes({name: predictions})
     if length is not None:
         metrics = metrics_with_intervals(length, texts.groups[places], drawn)
         results.append(

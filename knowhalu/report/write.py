@@ -14,6 +14,7 @@ from knowhalu.report.chart_data import AccuracyGrid
 from knowhalu.report.content import Report, RunSection
 from knowhalu.report.items import ReportItem, item_as_json
 from knowhalu.results import Failure
+from knowhalu.text.probabilities import describe_probability, format_probability
 from knowhalu.text.sentences import sanitize
 
 MARKDOWN_START = "<!-- KnowHalu report"
@@ -131,14 +132,15 @@ def _item(item: ReportItem) -> str:
     if isinstance(outcome, Failure):
         return f"{head}{gold}: no verdict: {escape_markdown(f'{outcome.stage}: {outcome.reason}')}"
     why = layout.reason_text(item)
-    lines = [f"{head}{gold}: {outcome.label.lower()}{f' ({why})' if why else ''}, P(hallucinated) {outcome.probability:.3f}"]
+    p = describe_probability(outcome.probability, digits=3)
+    lines = [f"{head}{gold}: {outcome.label.lower()}{f' ({why})' if why else ''}, {p}"]
     if outcome.inconclusive_reason is not None:
         lines.append(f"  - Next: {escape_markdown(outcome.inconclusive_reason.next_action)}")
     if item.sample is not None and item.sample.question:
         lines.append(f"  - Question: {escape_markdown(item.sample.question)}")
     lines.append(f"  - Response: {escape_markdown(layout.snippet(item))}")
-    for e in sorted(outcome.evidence, key=lambda e: -e.probability)[:2]:
+    for e in sorted(outcome.evidence, key=lambda e: -(e.probability or 0.0))[:2]:
         source = escape_markdown(e.title or e.document or e.passage, 100)
         where = f"characters {e.document_start} to {e.document_start + len(e.quote)}"
-        lines.append(f"  - {e.relation} ({e.probability:.2f}), {source}, {where}: {escape_markdown(e.quote)}")
+        lines.append(f"  - {e.relation} ({format_probability(e.probability)}), {source}, {where}: {escape_markdown(e.quote)}")
     return "\n".join(lines)

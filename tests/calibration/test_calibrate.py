@@ -20,6 +20,7 @@ from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Label
 from tests.support.stored_runs import STRUCTURED, UNSTRUCTURED, judgment, segment
+from tests.support.unmeasured import without_probabilities
 
 LENGTH = load_settings(pairs=["method=trivial-length", "trivial.threshold=1"])
 
@@ -258,3 +259,22 @@ def test_common_profile_applies_to_its_method_only(job, tmp_path):
         compare(tmp_path / "rows.jsonl", [other], tmp_path / "out", pairs=[pair])
     with pytest.raises(InputError, match="fitted on 80 rows"):
         compare(tmp_path / "rows.jsonl", [one], tmp_path / "out", pairs=[pair])
+
+
+def test_rows_without_probabilities_are_counted_and_all_without_are_refused_with_the_cure(job, tmp_path):
+    job()
+    kept = tmp_path / "p.outcomes.jsonl"
+    lines = kept.read_text().splitlines(keepends=True)
+
+    def unmeasured(line):
+        fields = json.loads(line)
+        whole = without_probabilities(Verdict.model_validate({k: v for k, v in fields.items() if k != "input"}))
+        return json.dumps({**whole.to_dict(), "input": fields["input"]}) + "\n"
+
+    kept.write_text("".join([lines[0], *map(unmeasured, lines[1:3]), *lines[3:]]))
+    found = job(Settings(), outcomes=kept, name="q.toml")
+    assert found.notes == ("2 rows were judged without probabilities and count for nothing here.",)
+    kept.write_text("".join([lines[0], *map(unmeasured, lines[1:])]))
+    with pytest.raises(InputError, match=r"no row has a verdict with a probability, .*80 rows .*--set llm.votes=20"):
+        job(Settings(), outcomes=kept, name="r.toml")
+    assert not (tmp_path / "r.toml").exists()

@@ -68,6 +68,8 @@ def run(method, stages, fails=False):
         ((0.5, None), (0.9, None), (0.7, True), "llm", True, "rules encoder llm"),
         ((0.5, None), (0.5, False), (0.5, None), "llm", None, "rules encoder llm"),
         ((0.5, None), (0.6, True), None, None, None, "rules encoder"),
+        ((0.5, None), (None, True), (None, False), "llm", False, "rules encoder llm"),
+        ((0.5, None), (None, True), None, None, None, "rules encoder"),
     ],
 )
 def test_the_first_confident_stage_decides_and_no_later_one_runs(rules, encoder, llm, by, hallucinated, asked):
@@ -175,3 +177,9 @@ def test_copied_answers_and_passages_of_an_index_decide_nothing():
                Sample(id="2", response="It stood until 1903.")]  # fmt: skip
     found = list(Engine(method, Backends()).run(samples))
     assert [v.label for v in found] == [Label.INCONCLUSIVE] * 2 and "given with the text" in found[1].reason
+
+
+def test_an_unmeasured_stage_is_decided_by_its_label_where_the_band_is_one_threshold():
+    verdict = run(cascade((0.5, None), (None, True), (0.1, False), low=0.5, high=0.5)[0], {})
+    assert (verdict.hallucinated, verdict.probability, [s.name for s in verdict.stages if s.decided]) == (True, None, ["encoder"])
+    assert verdict.stages[-1].probability is None

@@ -46,7 +46,6 @@ MEMORY_JUDGES = frozenset({"halueval", "halueval-cot"})
 """The judges that see no knowledge; they see the documents of a text, which are part of its task."""
 MAX_QUERY_WORDS, MAX_QUERIES = 30, 16
 """Maximum words of a query made of a response, and maximum number of queries."""
-LABEL_SUPPORT = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
 
 
 class Judge:
@@ -96,7 +95,7 @@ def _claim_findings(claims: Iterable[JudgedClaim], whole: Span) -> Iterable[Find
         at = locate_claim(claim.text, whole)
         yield Finding(
             unit="claim", start=at.start, end=at.end, text=claim.text, label=claim.label, relation=RELATION_BY_LABEL[claim.label],
-            p_supported=LABEL_SUPPORT[claim.label], reason=f"judged {claim.label} in one reply with all other claims",
+            p_supported=None, reason=f"judged {claim.label} in one reply with all other claims",
         )  # fmt: skip
 
 

@@ -17,7 +17,13 @@ from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import source_queries
 from knowhalu.methods.common.labels import LabelScheme, generate_label
 from knowhalu.methods.common.sources import given_or_retrieved_passages
-from knowhalu.methods.common.verdict import combine_segments, inconclusive_reason, is_hallucinated, resolve_inconclusive
+from knowhalu.methods.common.verdict import (
+    LABEL_SUPPORT,
+    combine_segments,
+    inconclusive_reason,
+    is_hallucinated,
+    resolve_inconclusive,
+)
 from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import format_passages
@@ -25,6 +31,7 @@ from knowhalu.prompts.replies import complete_sentences, generate_with_retry, on
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, ask
 from knowhalu.results import Segment, Verdict
+from knowhalu.text.probabilities import complement
 from knowhalu.text.sentences import Span, at_most_segments, sentences
 from knowhalu.types import META_SAMPLES, InconclusiveReason, Judgment, Label, Passage, Sample, Task
 
@@ -94,24 +101,29 @@ class SelfCheck:
         silent = all(value is None for value in scores)
         if silent:
             label = Label.INCONCLUSIVE
+        by_votes = set(scores) <= {0.0, 1.0, None}
+        # the answer about a single response is no share of anything
+        p = None if by_votes and not silent and drawn.total() == 1 else score
         base = Judgment(
-            label=label, confidence=score if label is Label.INCORRECT else 1 - score, p_supported=1 - score,
-            confidence_source="votes" if set(scores) <= {0.0, 1.0, None} else "probability",
+            label=label, confidence=p if label is Label.INCORRECT else complement(p), p_supported=complement(p),
+            confidence_source="none" if p is None else "votes" if by_votes else "probability",
             rationale=_reason(pairs, drawn.total()), inconclusive_reason=InconclusiveReason.OFF_TOPIC if silent else None,
         )  # fmt: skip
         label = resolve_inconclusive(label, sample.task)
         why = inconclusive_reason(label, base)
-        return Segment(**piece._asdict(), label=label, inconclusive_reason=why, probability=score, base=base)
+        return Segment(**piece._asdict(), label=label, inconclusive_reason=why, probability=p, base=base)
 
     def _by_mean(self, verdict: Verdict) -> Verdict:
         """Decide by the mean of all pieces (SelfCheckGPT's score of a passage)."""
-        score = sum(s.probability for s in verdict.segments) / len(verdict.segments)
+        scores = [1 - LABEL_SUPPORT[s.base.label] if s.probability is None else s.probability for s in verdict.segments]
+        score = sum(scores) / len(scores)
         label = Label.INCORRECT if score >= self.options.threshold else Label.CORRECT
         if all(s.base.label is Label.INCONCLUSIVE for s in verdict.segments):
             label = resolve_inconclusive(Label.INCONCLUSIVE, verdict.task)
         reason = f"mean inconsistency of {len(verdict.segments)} pieces {score:.2f}; the worst: {verdict.reason}"
         return verdict.model_copy(update={
-            "label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason,
+            "label": label, "hallucinated": is_hallucinated(label), "reason": reason,
+            "probability": None if verdict.probability is None else score,
             "inconclusive_reason": InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
         })  # fmt: skip
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE, read_claim_list
 from knowhalu.methods.common.attribution import assign_quote_scores, evidence_for, ground_statements
-from knowhalu.methods.common.labels import generate_judgment, support_probability
+from knowhalu.methods.common.labels import generate_judgment, label_share, support_probability
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import (
     NO_EVIDENCE,
@@ -19,6 +19,7 @@ from knowhalu.methods.common.verdict import (
     inconclusive_judgment,
     judged_segment,
     nothing_to_check_verdict,
+    support_order,
 )
 from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, PromptBook
@@ -28,6 +29,7 @@ from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.text.clauses import locate_claim
+from knowhalu.text.probabilities import all_measured
 from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
 
@@ -73,10 +75,13 @@ class WikiChat:
 
 def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
     """Combine claims: one INCORRECT makes the piece INCORRECT, else one INCONCLUSIVE makes it INCONCLUSIVE."""
-    worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.p_supported))
-    supported = min(j.p_supported for j in claims.values())
+    worst = max(
+        claims.values(),
+        key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -support_order(j.label, j.p_supported)),
+    )
+    supported = all_measured(j.p_supported for j in claims.values())
     steps = tuple(step for j in claims.values() for step in j.steps)
-    base = worst.model_copy(update={"p_supported": supported, "steps": steps})
+    base = worst.model_copy(update={"p_supported": None if supported is None else min(supported), "steps": steps})
     findings = tuple(claim_finding(claim, judgment, piece) for claim, judgment in claims.items())
     evidence = (e for claim, judgment in claims.items() for e in evidence_for(locate_claim(claim, piece), judgment))
     return judged_segment(piece, base, sample.task, findings, tuple(evidence))
@@ -108,5 +113,5 @@ class WikiChatLLM:
         request = self.book.request("verdict", part.task, passages=shown, claim=section(CLAIM, part.response))
         judgment, shares = yield from generate_judgment(request, votes=self.options.votes)
         judgment = judgment.model_copy(update={"p_supported": support_probability(shares, part.task)})
-        steps = assign_quote_scores((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
+        steps = assign_quote_scores((step,), judgment, contradicted=label_share(shares, Label.INCORRECT))
         return judgment.model_copy(update={"steps": steps})

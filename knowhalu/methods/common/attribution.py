@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from knowhalu.methods.common.sources import SourceSentence, read_sentences, source_sentences
 from knowhalu.results import Evidence
 from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.text.probabilities import complement
 from knowhalu.text.quantities import number_value
 from knowhalu.text.sentences import Span, content_words, sentences, stem, words
 from knowhalu.types import NO_INFORMATION, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Quote, Sample, Step, Triplet
@@ -18,18 +19,16 @@ MIN_QUOTATION_WORDS = 3
 _QUOTATION = re.compile(r"[\"“„«]([^\"“”„«»]{6,800})[\"”“»]")
 
 
-def quote_step(claim: str, rationale: str, passages: Sequence[Passage], supported: float) -> Step:
+def quote_step(claim: str, rationale: str, passages: Sequence[Passage], label: Label, supported: float | None) -> Step:
     """Return the step of a judgment: its passages, and as knowledge the sentences that its rationale quotes.
 
     A claim that is supported without a quotation gets the sentence that has most of its words. A claim that is not supported gets
     no quote then, as a missing statement cannot be quoted. Quotes by the model have relevance 1, as it decided by them.
     """
     quoted = list(dict.fromkeys(p for words in _quotations(rationale) for p in _quoted_sentences(words, passages)))
-    found = [(p, s, 1.0) for p, s in quoted] or (_nearest_sentence(claim, passages) if supported >= 0.5 else [])
-    quotes = tuple(
-        Quote(passage=p.id, text=s.text, start=s.start, end=s.end, supported=supported, contradicted=1 - supported, relevance=r)
-        for p, s, r in found
-    )
+    found = [(p, s, 1.0) for p, s in quoted] or (_nearest_sentence(claim, passages) if label is Label.CORRECT else [])
+    scores = {"supported": supported, "contradicted": complement(supported)}
+    quotes = tuple(Quote(passage=p.id, text=s.text, start=s.start, end=s.end, relevance=r, **scores) for p, s, r in found)
     text = " ".join(q.text for q in quotes) or NO_INFORMATION
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=quotes, text=text)
     return Step(thought="", query=Query(specific=claim, general=""), passages=tuple(passages), knowledge=knowledge)
@@ -139,8 +138,8 @@ def _make_quote(place: SourceSentence, part: Sample, query: Query) -> Quote:
     )  # fmt: skip
 
 
-def assign_quote_scores(steps: Sequence[Step], judgment: Judgment, *, contradicted: float) -> tuple[Step, ...]:
-    """Give the quotes that a judgment rests on its probabilities.
+def assign_quote_scores(steps: Sequence[Step], judgment: Judgment, *, contradicted: float | None) -> tuple[Step, ...]:
+    """Give the quotes that a judgment rests on its probabilities, None where they were not measured.
 
     A CORRECT label rests on all knowledge. An INCORRECT one rests on the knowledge that the rationale names last (it ends at the
     first contradiction), else on that of the last step that has any, and there on the sentences that cover most of it.
@@ -173,7 +172,7 @@ def _deciding_steps(steps: Sequence[Step], rationale: str) -> list[Step]:
     return [quoting[last]] if quoting else []
 
 
-def _with_scores(step: Step, decisive: Container[tuple[str, int]], scores: dict[str, float]) -> Step:
+def _with_scores(step: Step, decisive: Container[tuple[str, int]], scores: dict[str, float | None]) -> Step:
     quotes = tuple(q.model_copy(update=scores) if _key(q) in decisive else q for q in step.knowledge.quotes)
     return step.model_copy(update={"knowledge": step.knowledge.model_copy(update={"quotes": quotes})})
 
@@ -187,21 +186,31 @@ MIN_RELEVANCE = 0.34
 
 
 def evidence_for(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, ...]:
-    """Pair a segment with the quotes that agree with its judgment, the most probable and relevant ones first."""
+    """Pair a segment with the quotes that agree with its judgment, the most probable and relevant ones first.
+
+    Quotes without probabilities are those that a label without one rests on: they agree with it.
+    """
     passages = {p.id: p for s in judgment.steps for p in s.passages}
     quotes = {(q.passage, q.start): q for s in judgment.steps for q in s.knowledge.quotes}.values()
     found = []
     for quote in quotes:
-        supports = quote.supported >= quote.contradicted
-        probability = quote.supported if supports else quote.contradicted
+        supports, probability = _decisive_side(quote, judgment.label)
         fits = judgment.label is not Label.INCONCLUSIVE and supports == (judgment.label is Label.CORRECT)
-        if probability >= MIN_DECISIVE_PROBABILITY and quote.relevance >= MIN_RELEVANCE and fits:
+        if (probability is None or probability >= MIN_DECISIVE_PROBABILITY) and quote.relevance >= MIN_RELEVANCE and fits:
             start = _opening(quote, passages[quote.passage], set(content_words(segment.text)))
             if start < quote.start and _says_the_same(segment, quote, passages[quote.passage].text[start : quote.start], quotes):
                 continue
             pair = _make_evidence(segment, quote, passages[quote.passage], supports, probability, start)
-            found.append((probability * quote.relevance, pair))
+            found.append(((1.0 if probability is None else probability) * quote.relevance, pair))
     return tuple(pair for _, pair in sorted(found, key=lambda f: -f[0])[:limit])
+
+
+def _decisive_side(quote: Quote, label: Label) -> tuple[bool, float | None]:
+    """Tell whether a quote supports rather than contradicts, and how probably."""
+    if quote.supported is None or quote.contradicted is None:
+        return label is Label.CORRECT, None
+    supports = quote.supported >= quote.contradicted
+    return supports, quote.supported if supports else quote.contradicted
 
 
 def _opening(quote: Quote, passage: Passage, wanted: AbstractSet[str]) -> int:
@@ -218,18 +227,24 @@ def _says_the_same(segment: Span, quote: Quote, before: str, quotes: Iterable[Qu
     """
     added = set(content_words(segment.text)) & set(content_words(quote.text)) - set(content_words(before))
     said = (q for q in quotes if q.passage == quote.passage and q.end <= quote.start and q.text in before)
-    return not added and quote.relevance < 1 and any(abs(q.supported - quote.supported) < MAX_SCORE_DIFFERENCE for q in said)
+    return not added and quote.relevance < 1 and any(_scores_are_close(q.supported, quote.supported) for q in said)
+
+
+def _scores_are_close(one: float | None, other: float | None) -> bool:
+    return one is other if one is None or other is None else abs(one - other) < MAX_SCORE_DIFFERENCE
 
 
 def has_conflicting_quotes(judgments: Iterable[Judgment]) -> bool:
     """Tell whether probable and relevant quotes both support and contradict."""
     quotes = [q for j in judgments for s in j.steps for q in s.knowledge.quotes if q.relevance >= MIN_RELEVANCE]
-    return any(q.supported >= MIN_DECISIVE_PROBABILITY for q in quotes) and any(
-        q.contradicted >= MIN_DECISIVE_PROBABILITY for q in quotes
+    return any((q.supported or 0.0) >= MIN_DECISIVE_PROBABILITY for q in quotes) and any(
+        (q.contradicted or 0.0) >= MIN_DECISIVE_PROBABILITY for q in quotes
     )
 
 
-def _make_evidence(segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float, opening: int) -> Evidence:
+def _make_evidence(
+    segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float | None, opening: int
+) -> Evidence:
     start, end = _overlap_offsets(segment, quote.text, supports)
     return Evidence(
         response_start=start, response_end=end, relation="supports" if supports else "contradicts", probability=probability,

@@ -56,7 +56,8 @@ class ProbabilityScaling(Record):
 class DecisionRule(Record):
     """Decide by the scaled probability: at most `low` is faithful, over `high` hallucinated, and between them inconclusive.
 
-    Equal values are one threshold. Without them the labels of the method are kept.
+    Equal values are one threshold. Without them the labels of the method are kept. A label without a probability says no more
+    than on which side of 0.5 it is: it is kept where that suffices, and else the text is inconclusive.
     """
 
     scaling: ProbabilityScaling = ProbabilityScaling()
@@ -78,6 +79,10 @@ class DecisionRule(Record):
         """Tell whether a scaled probability means a hallucination; None between the thresholds, which must be set."""
         low, high = self.low or 0.0, self.high or 0.0
         return True if scaled > high else False if scaled <= low else None
+
+    def keeps(self, hallucinated: bool) -> bool:
+        """Tell whether a label whose probability was not measured decides; the thresholds must be set."""
+        return (self.high or 0.0) <= 0.5 if hallucinated else (self.low or 0.0) >= 0.5
 
 
 def log_odds(p: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -118,6 +123,8 @@ def apply_decision_rule(verdict: Verdict, decision: DecisionRule) -> Verdict:
     """
     if not decision.changes:
         return verdict
+    if verdict.probability is None:
+        return _decide_unmeasured(verdict, decision)
     p, was_inconclusive = float(decision.scaling(verdict.probability)), verdict.hallucinated is None
     changes: dict[str, Any] = {"probability": p, "reason": f"{verdict.reason} ({_decision_reason(verdict, decision, p)})"}
     if decision.scaling.kind != "none":
@@ -129,6 +136,17 @@ def apply_decision_rule(verdict: Verdict, decision: DecisionRule) -> Verdict:
                   "relation": verdict.relation if hallucinated else None,
                   "inconclusive_reason": undecided_reason(verdict.segments) if hallucinated is None else None}  # fmt: skip
     return verdict.model_copy(update=changes)
+
+
+def _decide_unmeasured(verdict: Verdict, decision: DecisionRule) -> Verdict:
+    """Keep the label of a verdict without a probability where the thresholds allow it, else leave the text inconclusive."""
+    if decision.low is None or verdict.hallucinated is None or decision.keeps(verdict.hallucinated):
+        return verdict
+    reason = f"{verdict.reason} (P(hallucinated) not measured, so its label cannot be held against the thresholds: left open)"
+    return verdict.model_copy(update={
+        "label": Label.INCONCLUSIVE, "hallucinated": None, "kind": None, "relation": None, "reason": reason,
+        "inconclusive_reason": undecided_reason(verdict.segments),
+    })  # fmt: skip
 
 
 def _decision_reason(verdict: Verdict, decision: DecisionRule, p: float) -> str:

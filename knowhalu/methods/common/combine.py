@@ -18,16 +18,24 @@ class Thresholds(NamedTuple):
 
 def needs_second_opinion(base: Judgment, thresholds: Thresholds) -> bool:
     """Tell whether Algorithm 1 needs the supplement."""
-    return base.label is Label.INCONCLUSIVE or base.confidence < thresholds.delta1
+    return base.label is Label.INCONCLUSIVE or _sureness(base) < thresholds.delta1
 
 
 def aggregate_judgments(base: Judgment, supplement: Judgment, thresholds: Thresholds) -> Judgment:
     """Return the judgment that counts (KnowHalu, Algorithm 1)."""
     if base.label is Label.INCONCLUSIVE:
         return supplement
-    if base.confidence < thresholds.delta1 and supplement.confidence > thresholds.delta2:
+    if _sureness(base) < thresholds.delta1 and _sureness(supplement) > thresholds.delta2:
         return supplement
     return base
+
+
+def _sureness(judgment: Judgment) -> float:
+    """Return the confidence to compare; an unmeasured one is under every delta1, and over no delta2.
+
+    So an unmeasured base needs the other form too, and an unmeasured supplement overrides only what is INCONCLUSIVE.
+    """
+    return 0.0 if judgment.confidence is None else judgment.confidence
 
 
 SOFT_MAX_SHARPNESS = 4.0

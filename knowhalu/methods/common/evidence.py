@@ -15,6 +15,7 @@ from knowhalu.methods.common.sources import SourceSentence, is_from_document, so
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.blocks import read_units
 from knowhalu.text.overlap import coverage, name_words
+from knowhalu.text.probabilities import require_measured
 from knowhalu.text.sentences import content_words, sentences, split_long_sentences, word_count
 from knowhalu.text.triplets import as_triplets, extract_triplets
 from knowhalu.text.values import align_values
@@ -110,7 +111,9 @@ def read_nearest_again(part: Sample, steps: Sequence[Step], form: KnowledgeForm)
     """Ask the larger verifier about the nearest quotes of a supported claim, where by the smaller one none supports it."""
     quotes = {(q.passage, q.start): q for s in steps for q in s.knowledge.quotes}
     nearest = sorted(quotes.values(), key=lambda q: -q.relevance)[:MAX_READ_AGAIN]
-    if not nearest or any(q.supported >= max(MIN_SUPPORT, q.contradicted) for q in quotes.values()):
+    if not nearest or any(
+        require_measured(q.supported) >= max(MIN_SUPPORT, require_measured(q.contradicted)) for q in quotes.values()
+    ):
         return tuple(steps)
     places = {(s.passage.id, s.start): s for step in steps for s in source_sentences(step.passages, part.documents)}
     views = [places[q.passage, q.start] for q in nearest]
@@ -256,7 +259,8 @@ def read_sentences_of(steps: Sequence[Step], form: KnowledgeForm, documents: Seq
     for step in steps:
         views = {(s.passage.id, s.start): s for s in source_sentences(step.passages, documents)}
         for q in step.knowledge.quotes:
-            scores = Probabilities(q.supported, q.contradicted, max(0.0, 1 - q.supported - q.contradicted))
+            supported, contradicted = require_measured(q.supported), require_measured(q.contradicted)
+            scores = Probabilities(supported, contradicted, max(0.0, 1 - supported - contradicted))
             known, place = kept.get((q.passage, q.start)), views.get((q.passage, q.start))
             if known is None or scores.supported > known.scores.supported:
                 view = place.shaped(form) if place else q.text

@@ -1,7 +1,8 @@
 """Judgments by an LLM: the rationale first, then a label under constraint, whose probability is the confidence.
 
 Labels that the rationale mentions do not matter: the label is chosen after it, by default out of three. Its confidence is the
-probability of the label among the three (KnowHalu, section 3.2 e), or the share of equal votes where several judgments are drawn.
+probability of the label among the three (KnowHalu, section 3.2 e), or the share of equal votes where several judgments are drawn;
+None where neither was measured.
 """
 
 from collections import Counter
@@ -50,7 +51,7 @@ class LabelScheme(NamedTuple):
 
 THREE_LABEL_SCHEME = LabelScheme({str(label): label for label in (Label.CORRECT, Label.INCORRECT, Label.INCONCLUSIVE)})
 LabelShares = dict[Label, float]
-"""Probabilities of labels, or their shares of the votes, adding up to 1."""
+"""Probabilities of labels, or their shares of the votes, adding up to 1; empty where the backend gave none."""
 LabelledRationale = tuple[str, Label, LabelShares]
 """A rationale, the label after it, and the label's probabilities where the backend gave them."""
 RationaleGenerator = Callable[[Generate], Conversation[LabelledRationale]]
@@ -85,7 +86,7 @@ def judge_knowledge(
     else:
         judgment, shares = yield from generate_judgment(request, form, votes)
     judgment = judgment.model_copy(update={"p_supported": support_probability(shares, part.task)})
-    found = assign_quote_scores(steps, judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
+    found = assign_quote_scores(steps, judgment, contradicted=label_share(shares, Label.INCORRECT))
     return judgment.model_copy(update={"steps": found})
 
 
@@ -98,11 +99,18 @@ def reason_fields(label: Label, scale: LabelScheme) -> dict[str, Any]:
     }
 
 
-def support_probability(shares: LabelShares, task: Task) -> float:
-    """Return P(supported): half of the share of INCONCLUSIVE counts as support.
+def label_share(shares: LabelShares, label: Label) -> float | None:
+    """Return the share of a label; None where nothing was measured."""
+    return min(1.0, shares.get(label, 0.0)) if shares else None
+
+
+def support_probability(shares: LabelShares, task: Task) -> float | None:
+    """Return P(supported): half of the share of INCONCLUSIVE counts as support; None where nothing was measured.
 
     In a summary it counts as unsupported (KnowHalu, section 4.3).
     """
+    if not shares:
+        return None
     left_open = 0.0 if task is Task.SUMMARY else shares.get(Label.INCONCLUSIVE, 0.0) / 2
     return min(1.0, shares.get(Label.CORRECT, 0.0) + left_open)
 
@@ -121,16 +129,12 @@ def generate_judgment(
     `think` generates what comes before the label, by default a rationale, and the label.
     """
     rationale, label, shares, source = yield from measure_label(request, votes, scale, think=think, temperature=temperature)
-    confidence = shares[label]
     if source == "none":
-        # a confidence of 0 is under every delta1, so Algorithm 1 needs the other form too, and over no delta2, so an unmeasured
-        # supplement overrides only what is INCONCLUSIVE
-        confidence = 0.0
         rationale = f"{rationale} {NO_PROBABILITY_NOTE.format(OTHER_FORM_NOTE if form else VOTES_HINT)}"
     judgment = Judgment(
         form=form,
         label=label,
-        confidence=confidence,
+        confidence=label_share(shares, label),
         rationale=rationale,
         confidence_source=source,
         **reason_fields(label, scale),
@@ -148,7 +152,7 @@ def measure_label(
 ) -> Conversation[MeasuredLabel]:
     """Choose the most probable label, or that of the majority of several judgments drawn at a temperature.
 
-    The shares are probabilities, shares of the votes, or 1 for the label where the backend gives no probabilities.
+    The shares are probabilities or shares of the votes; there are none where the backend gives no probabilities.
     """
     think = think or partial(generate_labelled_rationale, scale=scale)
     if votes > 1:
@@ -156,7 +160,7 @@ def measure_label(
     rationale, label, shares = yield from think(request)
     if shares:
         return MeasuredLabel(rationale, label, shares, "probability")
-    return MeasuredLabel(rationale, label, {label: 1.0}, "none")
+    return MeasuredLabel(rationale, label, {}, "none")
 
 
 def _count_votes(

@@ -8,10 +8,13 @@ from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Evidence, Finding, Segment, Verdict
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.marks import strip_marks
+from knowhalu.text.probabilities import all_measured, complement
 from knowhalu.text.sentences import Span, sanitize
 from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Relation, Sample, Step, Task
 
 NO_EVIDENCE = "the sources do not mention it"
+LABEL_SUPPORT = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
+"""The place of a label without a probability among those that have one: it orders, and is never shown as a probability."""
 UNSUPPORTED_WORDS = "the evidence does not support these words"
 RELATION_BY_LABEL = {
     Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
@@ -46,7 +49,7 @@ def judged_segment(
     label = resolve_inconclusive(base.label, task)
     return Segment(
         **span._asdict(), label=label, inconclusive_reason=inconclusive_reason(label, base),
-        relation=error_relation(label, base, findings), probability=1 - base.p_supported, base=base, findings=findings,
+        relation=error_relation(label, base, findings), probability=complement(base.p_supported), base=base, findings=findings,
         evidence=evidence,
     )  # fmt: skip
 
@@ -119,12 +122,23 @@ def span_finding(response: str, offsets: Sequence[int], place: UnsupportedSpan) 
 
 def deciding_segment(found: Sequence[Segment]) -> Segment:
     """Return the segment that decides a text: an INCORRECT one, else an INCONCLUSIVE one, of these the least supported."""
-    return max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
+
+    def order(segment: Segment) -> tuple[bool, bool, float]:
+        p = 1 - LABEL_SUPPORT[segment.label] if segment.probability is None else segment.probability
+        return segment.label is Label.INCORRECT, segment.label is Label.INCONCLUSIVE, p
+
+    return max(found, key=order)
 
 
-def text_probability(found: Sequence[Segment]) -> float:
-    """Return P(hallucinated) of a text from all its segments."""
-    return soft_max_probability(deciding_segment(found).probability, [s.probability for s in found])
+def support_order(label: Label, p_supported: float | None) -> float:
+    """Return P(supported), or the place of the label where it was not measured, to order by."""
+    return LABEL_SUPPORT[label] if p_supported is None else p_supported
+
+
+def text_probability(found: Sequence[Segment]) -> float | None:
+    """Return P(hallucinated) of a text from all its segments; None where that of one was not measured."""
+    every, deciding = all_measured(s.probability for s in found), deciding_segment(found).probability
+    return None if every is None or deciding is None else soft_max_probability(deciding, every)
 
 
 def combine_segments(
@@ -139,15 +153,16 @@ def combine_segments(
     """Put segments together: one INCORRECT makes the text hallucinated, else one INCONCLUSIVE makes it inconclusive.
 
     `kind` is used where the deciding judgment names no kind; a method that cannot tell kinds gives None. `probability` is
-    P(hallucinated) of the text, by default that of the deciding segment.
+    P(hallucinated) of the text, by default that of the deciding segment; it is None where that of a segment was not measured.
     """
     worst = deciding_segment(found)
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
+    unmeasured = all_measured(s.probability for s in found) is None
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=is_hallucinated(worst.label),
         inconclusive_reason=worst.inconclusive_reason, relation=worst.relation,
         kind=(decisive.kind or kind) if worst.label is Label.INCORRECT else None,
-        probability=worst.probability if probability is None else probability,
+        probability=None if unmeasured else worst.probability if probability is None else probability,
         reason=decisive.rationale, extraction=extraction, segments=tuple(found),
     )  # fmt: skip
 

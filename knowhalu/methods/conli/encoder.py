@@ -23,6 +23,7 @@ from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relatio
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.overlap import coverage
+from knowhalu.text.probabilities import complement, require_measured
 from knowhalu.text.sentences import Span, clause_spans, word_count
 from knowhalu.types import (
     Entity,
@@ -77,7 +78,8 @@ class ConliEncoder:
         for text, _ in hypotheses:
             judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages)
             label = LABEL_BY_RELATION[inference_relation(judgment)]
-            sure = max(judgment.p_supported, 1 - judgment.p_supported)
+            p = require_measured(judgment.p_supported)
+            sure = max(p, 1 - p)
             fields = _reason_fields(label, judgment.inconclusive_reason or InconclusiveReason.UNSURE)
             updates = {"form": None, "label": label, "confidence": sure, "kind": None, **fields}
             judgments.append(judgment.model_copy(update=updates))
@@ -151,7 +153,7 @@ def _quote_step(text: str, entity: Entity, support: EntitySupport, judgment: Jud
     view = support.best_match if judgment.label is Label.CORRECT else support.best_context
     quote = Quote(
         passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.p_supported,
-        contradicted=1 - judgment.p_supported if judgment.label is Label.INCORRECT else 0.0,
+        contradicted=complement(judgment.p_supported) if judgment.label is Label.INCORRECT else 0.0,
         relevance=max(coverage(text, view.context), coverage(entity.text, view.context)),
     )  # fmt: skip
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,), text=view.text)

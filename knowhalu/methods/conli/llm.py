@@ -8,7 +8,7 @@ from typing import NamedTuple
 from knowhalu.errors import ReplyError, SettingsError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
-from knowhalu.methods.common.labels import LabelScheme, generate_judgment, reason_fields
+from knowhalu.methods.common.labels import LabelScheme, generate_judgment, label_share, reason_fields
 from knowhalu.methods.conli.method import EntityHypothesis
 from knowhalu.methods.options import ConliOptions
 from knowhalu.prompts.book import CONLI, PromptBook
@@ -106,8 +106,8 @@ class ConliLLM:
                 continue
             request = self._request(sample, batch, passages)  # its reason, then its relation, whose probability is measured
             judgment, shares = yield from generate_judgment(request, votes=self.options.votes, scale=INFERENCE_SCHEME)
-            judgment = judgment.model_copy(update={"p_supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
-            judgments.append(_with_quotes(judgment, sample, batch[0], passages, shares.get(Label.INCORRECT, 0.0)))
+            judgment = judgment.model_copy(update={"p_supported": label_share(shares, Label.CORRECT)})
+            judgments.append(_with_quotes(judgment, sample, batch[0], passages, label_share(shares, Label.INCORRECT)))
         return judgments
 
     def _request(self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]) -> Generate:
@@ -125,10 +125,10 @@ class ConliLLM:
         judgments = []
         for hypothesis, (reason, label) in zip(hypotheses, answers, strict=True):
             judgment = Judgment(
-                label=label, confidence=0.0, p_supported=float(label is Label.CORRECT), rationale=f"{reason} {BATCH_NOTE}",
+                label=label, confidence=None, p_supported=None, rationale=f"{reason} {BATCH_NOTE}",
                 confidence_source="none", **reason_fields(label, INFERENCE_SCHEME),
             )  # fmt: skip
-            judgments.append(_with_quotes(judgment, sample, hypothesis, passages, float(label is Label.INCORRECT)))
+            judgments.append(_with_quotes(judgment, sample, hypothesis, passages, None))
         return judgments
 
     def _answers(
@@ -159,7 +159,7 @@ def _extend_to_all(request: Generate, count: int) -> Generate:
 
 
 def _with_quotes(
-    judgment: Judgment, sample: Sample, hypothesis: EntityHypothesis, passages: Sequence[Passage], contradicted: float
+    judgment: Judgment, sample: Sample, hypothesis: EntityHypothesis, passages: Sequence[Passage], contradicted: float | None
 ) -> Judgment:
     """Quote the sentences of the passages that support the reason, or else the hypothesis."""
     query = Query(specific=hypothesis.text, general=sample.question or "")

@@ -19,10 +19,12 @@ from knowhalu.methods.common.verdict import (
     inconclusive_judgment,
     judged_segment,
     nothing_to_check_verdict,
+    support_order,
 )
 from knowhalu.methods.options import ConliOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Evidence, Finding, Segment, SkippedSpan, Verdict
+from knowhalu.text.probabilities import all_measured
 from knowhalu.text.sentences import Span, content_words, sentences, word_count, words
 from knowhalu.types import Entity, Judgment, Label, Passage, Sample
 
@@ -75,7 +77,8 @@ class CoNLI:
         for i in range(0, len(spans), size):
             segments += yield from self._group(sample, spans[i : i + size])
         if segments:
-            verdict = combine_segments(sample, segments, self.name, probability=max(s.probability for s in segments))
+            measured = all_measured(s.probability for s in segments)
+            verdict = combine_segments(sample, segments, self.name, probability=max(measured) if measured else None)
             verdict = verdict.model_copy(update={"reason": _reason(deciding_segment(segments))})
         else:
             verdict = nothing_to_check_verdict(sample, self.name, NO_CLAIM)
@@ -107,12 +110,13 @@ class CoNLI:
 def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, Judgment]]) -> Segment:
     """Merge the judgments of a sentence: it passes only if the whole and all of its entities do."""
     findings = tuple(_finding(span, entity, judgment) for entity, judgment in judged)
-    whole = base or min((j for _, j in judged), key=lambda j: j.p_supported)
+    whole = base or min((j for _, j in judged), key=lambda j: support_order(j.label, j.p_supported))
     passes = all(j.label is Label.CORRECT for j in (whole, *(j for _, j in judged)))
     label = Label.CORRECT if passes else Label.INCORRECT
+    supported = all_measured((whole.p_supported, *(f.p_supported for f in findings)))
     return Segment(
         **span._asdict(), label=label, relation=error_relation(label, whole, findings),
-        probability=1 - min(whole.p_supported, *(f.p_supported for f in findings), 1.0), base=whole, findings=findings,
+        probability=None if supported is None else 1 - min(*supported, 1.0), base=whole, findings=findings,
         evidence=_evidence(span, whole, judged, passes=passes),
     )  # fmt: skip
 
@@ -137,9 +141,9 @@ def _evidence(span: Span, base: Judgment, judged: Sequence[tuple[Entity, Judgmen
 
 def _reason(worst: Segment) -> str:
     """Return the reason of the least supported part of a sentence, of those that failed where any did."""
-    units = [(worst.base.label is not Label.CORRECT, worst.base.p_supported, worst.base.rationale)]
-    units += [(f.label is not Label.CORRECT, f.p_supported, f"“{f.text}”: {f.reason}") for f in worst.findings]
-    return min(units, key=lambda u: (not u[0], u[1]))[2]
+    units = [(worst.base.label, worst.base.p_supported, worst.base.rationale)]
+    units += [(f.label, f.p_supported, f"“{f.text}”: {f.reason}") for f in worst.findings]
+    return min(units, key=lambda u: (u[0] is Label.CORRECT, support_order(u[0], u[1])))[2]
 
 
 _NUMBER = re.compile(r"[(]?(?:\d{1,3}|[a-zA-Z])[.)]")

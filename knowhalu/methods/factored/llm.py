@@ -79,15 +79,17 @@ class FactoredLLM:
         heading = REASONING if self.method.reasons else SUPPORTED
         request = support_request(self.book, part.question, part.response, passages, heading)
         think = generate_labelled_rationale if self.method.reasons else generate_bare_label
-        rationale, _, shares, source = yield from measure_label(
+        rationale, label, shares, source = yield from measure_label(
             request, self.options.votes, SUPPORT_SCHEME, think=partial(think, scale=SUPPORT_SCHEME)
         )
-        p = shares.get(Label.CORRECT, 0.0)
-        step = quote_step(part.response, rationale, passages, p)
+        p = shares.get(Label.CORRECT, 0.0) if shares else None
+        if p is not None:
+            label = Label.CORRECT if p >= 0.5 else Label.INCORRECT
+        step = quote_step(part.response, rationale, passages, label, p)
         against = Relation.CONTRADICTION if step.knowledge.quotes else Relation.NEUTRAL  # silence cannot be quoted
         return Judgment(
-            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, p_supported=p, rationale=rationale, confidence_source=source,
-            confidence=0.0 if source == "none" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
+            label=label, p_supported=p, rationale=rationale, confidence_source=source,
+            confidence=None if p is None else max(p, 1 - p), relation=None if label is Label.CORRECT else against, steps=(step,),
         )  # fmt: skip
 
 

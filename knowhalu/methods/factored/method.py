@@ -9,7 +9,13 @@ from typing import NamedTuple, Protocol
 
 from knowhalu.errors import StageError
 from knowhalu.methods.common.attribution import evidence_for, keep_quoted_passages
-from knowhalu.methods.common.combine import RULE_NAMES, CombinationCalibration, combine_probabilities, hallucination_probability
+from knowhalu.methods.common.combine import (
+    RULE_NAMES,
+    CombinationCalibration,
+    CombinationRule,
+    combine_probabilities,
+    hallucination_probability,
+)
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import (
     NO_EVIDENCE,
@@ -17,6 +23,7 @@ from knowhalu.methods.common.verdict import (
     error_relation,
     inconclusive_judgment,
     is_hallucinated,
+    support_order,
 )
 from knowhalu.methods.factored.citations import (
     find_citations,
@@ -28,6 +35,7 @@ from knowhalu.methods.factored.citations import (
 from knowhalu.methods.options import FactoredOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Finding, Segment, Verdict
+from knowhalu.text.probabilities import all_measured, complement, format_probability
 from knowhalu.text.sentences import Span, sentences
 from knowhalu.types import (
     Claim,
@@ -43,7 +51,10 @@ from knowhalu.types import (
 
 SUPPORT_THRESHOLD = 0.5
 """P(supported) from which a single claim is labelled supported."""
-NO_PROBABILITIES_NOTE = "the model gave no probabilities, so each claim counts as 0 or 1 (llm.votes draws several judgments)"
+NO_PROBABILITIES_NOTE = (
+    "P(supported) not measured, as the model gave no probabilities: the labels of the claims decide "
+    "(llm.votes draws several judgments)"
+)
 LABEL_ORDER = {Label.INCORRECT: 0, Label.INCONCLUSIVE: 1, Label.CORRECT: 2}
 
 
@@ -89,10 +100,10 @@ class SentenceJudgment(NamedTuple):
     citations: tuple[Finding, ...] = ()
 
     @property
-    def probabilities(self) -> list[float]:
-        """Return P(supported) of the claims with evidence, and of the citations that fit no source."""
-        claims = [j.judgment.p_supported for j in self.judged if not j.is_open]
-        return claims + [c.p_supported for c in self.citations if c.label is Label.INCORRECT]
+    def scored(self) -> list[tuple[Label, float | None]]:
+        """Return label and P(supported) of the claims with evidence, and of the citations that fit no source."""
+        claims = [(j.judgment.label, j.judgment.p_supported) for j in self.judged if not j.is_open]
+        return claims + [(c.label, c.p_supported) for c in self.citations if c.label is Label.INCORRECT]
 
     @property
     def why_open(self) -> list[InconclusiveReason]:
@@ -213,30 +224,33 @@ def combine_claims(
     method: str,
 ) -> Verdict:
     """Combine all claims of a text; under theta it is hallucinated, else one inconclusive claim makes it inconclusive."""
-    counted = [p for part in parts for p in part.probabilities]
+    scored = [score for part in parts for score in part.scored]
+    measured = all_measured(p for _, p in scored) is not None
     theta = standard.thetas[options.rule] if options.theta is None else options.theta
-    features: dict[str, float] = {"claims": float(len(counted)), "theta": theta}
-    if counted:
-        features |= {str(k): v for k, v in combine_probabilities(counted, standard.typical, standard.reference).items()}
+    features: dict[str, float] = {"claims": float(len(scored)), "theta": theta}
+    combined: dict[CombinationRule, float] = {}
+    if scored:
+        claims = [support_order(*score) for score in scored]  # for the label, an unmeasured claim counts as 0 or 1
+        combined = combine_probabilities(claims, standard.typical, standard.reference)
+        features |= {str(rule): value for rule, value in combined.items() if measured}
     segments = tuple(_segment(sample.response, part, features) for part in parts)
     open_findings = [f for s in segments for f in s.findings if f.label is Label.INCONCLUSIVE]
     left_open = [_open_note(open_findings)] if open_findings else []
-    label, relation, probability = Label.INCONCLUSIVE, None, 0.5
-    if counted:
-        value = features[options.rule]
+    label, relation, probability = Label.INCONCLUSIVE, None, 0.5 if measured else None
+    if scored:
+        value = combined[options.rule]
         decided = (f for s in segments for f in s.findings if f.label is not Label.INCONCLUSIVE)
-        worst = min(decided, key=lambda f: f.p_supported)
+        worst = min(decided, key=lambda f: support_order(f.label, f.p_supported))
         if value < theta:
             label, relation = Label.INCORRECT, worst.relation if worst.label is Label.INCORRECT else None
         elif not open_findings:
             label = Label.CORRECT
-        if label is not Label.INCONCLUSIVE:
+        if measured and label is not Label.INCONCLUSIVE:
             probability = hallucination_probability(value, theta)
         reasons = [
-            _probability_reason(value, theta, parts, options),
-            f"least supported ({worst.p_supported:.2f}): “{worst.text}” ({worst.reason})",
+            _probability_reason(value, theta, parts, options) if measured else NO_PROBABILITIES_NOTE,
+            f"least supported ({format_probability(worst.p_supported)}): “{worst.text}” ({worst.reason})",
             *left_open,
-            *_no_probabilities_note(parts),
         ]
     else:
         reasons = ["nothing could be checked" if parts else "there is nothing to check", *left_open]
@@ -251,7 +265,7 @@ def combine_claims(
 
 def _probability_reason(value: float, theta: float, parts: Sequence[SentenceJudgment], options: FactoredOptions) -> str:
     made_up = sum(c.label is Label.INCORRECT for p in parts for c in p.citations)
-    claims = sum(len(p.probabilities) for p in parts) - made_up
+    claims = sum(len(p.scored) for p in parts) - made_up
     over = [f"{n} {what}{'s' * (n > 1)}" for n, what in ((claims, "claim"), (made_up, "unmatched citation")) if n]
     many = f"{RULE_NAMES[options.rule]} over {' and '.join(over)}" if claims + made_up > 1 else f"that of {over[0]}"
     return f"P(supported) = {value:.3g}, {many}, is {'under' if value < theta else 'not under'} theta {theta:.3g}"
@@ -262,20 +276,14 @@ def _open_note(findings: Sequence[Finding]) -> str:
     return f"left open: “{findings[0].text}” ({findings[0].reason}){more}"
 
 
-def _no_probabilities_note(parts: Iterable[SentenceJudgment]) -> list[str]:
-    unmeasured = any(
-        j.judgment.confidence_source == "none" and j.judgment.rationale != NO_EVIDENCE for p in parts for j in p.judged
-    )
-    return [NO_PROBABILITIES_NOTE] if unmeasured else []
-
-
 def _segment(response: str, part: SentenceJudgment, features: dict[str, float]) -> Segment:
     """Make a segment of a sentence: it gets the worst label of its findings. Its features are those of the text."""
     span = part.span
     findings = (*map(_finding, part.judged), *part.citations)
-    worst = min(findings, key=lambda f: (LABEL_ORDER[f.label], f.p_supported))
-    supported = min([*part.probabilities, *([0.5] if worst.label is Label.INCONCLUSIVE else [])], default=worst.p_supported)
-    sure = {Label.CORRECT: supported, Label.INCORRECT: 1 - supported, Label.INCONCLUSIVE: 0.0}[worst.label]
+    worst = min(findings, key=lambda f: (LABEL_ORDER[f.label], support_order(f.label, f.p_supported)))
+    known = all_measured([*(p for _, p in part.scored), *([0.5] if worst.label is Label.INCONCLUSIVE else [])])
+    supported = None if known is None else min(known, default=worst.p_supported)
+    sure = {Label.CORRECT: supported, Label.INCORRECT: complement(supported), Label.INCONCLUSIVE: 0.0}[worst.label]
     judgments = [keep_quoted_passages(j.judgment) for j in part.judged]
     confidences = {j.confidence_source for j in judgments} | ({"none"} if worst.label is Label.INCONCLUSIVE else set())
     base = Judgment(
@@ -291,13 +299,15 @@ def _segment(response: str, part: SentenceJudgment, features: dict[str, float]) 
     )  # fmt: skip
     return Segment(
         start=span.start, end=span.end, text=span.text, label=worst.label, inconclusive_reason=base.inconclusive_reason,
-        relation=base.relation, probability=1 - supported, base=base, findings=findings, evidence=tuple(dict.fromkeys(evidence)),
+        relation=base.relation, probability=complement(supported), base=base, findings=findings,
+        evidence=tuple(dict.fromkeys(evidence)),
     )  # fmt: skip
 
 
 def _finding(judged: ClaimJudgment) -> Finding:
     claim, judgment = judged
-    label = Label.CORRECT if judgment.p_supported >= SUPPORT_THRESHOLD else Label.INCORRECT
+    supported = support_order(judgment.label, judgment.p_supported)
+    label = Label.CORRECT if supported >= SUPPORT_THRESHOLD else Label.INCORRECT
     label = Label.INCONCLUSIVE if judged.is_open else label
     relation = error_relation(label, judgment) if label is Label.INCORRECT else RELATION_BY_LABEL[label]
     return Finding(

@@ -26,6 +26,7 @@ from knowhalu.methods.knowhalu.reading import ReadSources, as_statement, measure
 from knowhalu.methods.knowhalu.reasons import judgment_reason, missing_topic_reason, off_target_reason
 from knowhalu.requests import Conversation, Entail, EntailmentPair, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.language import is_foreign
+from knowhalu.text.probabilities import require_measured
 from knowhalu.text.questions import AnswerType, is_checkable
 from knowhalu.types import (
     Extraction,
@@ -194,6 +195,6 @@ class EntailmentJudge:
 
 def inference_relation(judgment: Judgment) -> Relation:
     """Read a judgment as natural language inference: what is not entailed is contradicted, or else neutral."""
-    if judgment.p_supported >= 0.5:
+    if require_measured(judgment.p_supported) >= 0.5:
         return Relation.ENTAILMENT
     return unsupported_relation(judgment.features)

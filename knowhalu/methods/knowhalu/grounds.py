@@ -10,6 +10,7 @@ from knowhalu.methods.common.sources import SourceSentence, given_passages, sour
 from knowhalu.requests import Probabilities
 from knowhalu.text.findings import Findings, sentences_of
 from knowhalu.text.overlap import coverage, found_share, name_words, text_facts
+from knowhalu.text.probabilities import require_measured
 from knowhalu.text.sentences import content_words, sentences
 from knowhalu.text.wordlists import MONTHS, NATIONALITIES, WEEKDAYS
 from knowhalu.types import KnowledgeForm, Passage, Quote, Sample, Step
@@ -69,7 +70,8 @@ def read_quotes(part: Sample, steps: Sequence[Step], names: frozenset[str]) -> l
             place = places[q.passage, q.start]
             context = f"{place.passage.title} {place.view}"
             share, own = (max(coverage(topic, text) for topic in topics) for text in (context, q.text))
-            found.setdefault(_key(place), ReadQuote(place, context, q.supported, q.contradicted, share, own))
+            scores = require_measured(q.supported), require_measured(q.contradicted)
+            found.setdefault(_key(place), ReadQuote(place, context, *scores, share, own))
     return _with_names(part, sorted(found.values(), key=lambda r: (-r.share, -r.own)), names)
 
 

@@ -88,7 +88,7 @@ class KnowHaluLLM:
             p = yield from _share_of(REFUSAL_WORD if piece.refusal else NONE_WORD, first, answer, p)
         return Extraction(
             entity=piece.entity, asked_for=asked_for, reason=f"{reason} {NO_PROBABILITY_NOTE}" if p is None else reason,
-            confidence=1.0 if p is None else p, refusal=piece.refusal,
+            confidence=p, refusal=piece.refusal,
         )  # fmt: skip
 
     def next_query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[str, Query] | None]:

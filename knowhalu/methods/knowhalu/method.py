@@ -28,6 +28,7 @@ from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.text.blocks import UnitKind
 from knowhalu.text.claims import NoClaim, declines_as_well, find_claims
 from knowhalu.text.courtesies import is_assent
+from knowhalu.text.probabilities import complement
 from knowhalu.text.sentences import Span, segments, word_count
 from knowhalu.text.withheld import find_withheld_answer
 from knowhalu.types import (
@@ -109,7 +110,7 @@ class KnowHalu:
         if sample.question and self.options.off_target and len(parts) == 1 and not _declines_in_part(skipped, parts[0].span.text):
             extraction = yield from self.reasoner.extract(sample.question, _without_courtesies(sample.response, skipped))
             if extraction.refusal or extraction.is_none:
-                if extraction.confidence >= MIN_OFF_TARGET_CONFIDENCE:
+                if extraction.confidence is None or extraction.confidence >= MIN_OFF_TARGET_CONFIDENCE:
                     verdict = _without_facts(sample, extraction, skipped, self.name)
                     return _judge_refusal(sample, verdict) if extraction.refusal else verdict
                 extraction = extraction.model_copy(update={"reason": f"{extraction.reason} {UNSURE_EXTRACTION_NOTE}"})
@@ -177,7 +178,7 @@ class KnowHalu:
             end=span.end,
             text=span.text,
             label=label,
-            probability=1 - final.p_supported,
+            probability=complement(final.p_supported),
             inconclusive_reason=inconclusive_reason(label, base, supplement),
             relation=error_relation(label, final, evidence=evidence),
             base=base,
@@ -257,7 +258,7 @@ def _without_facts(sample: Sample, extraction: Extraction, skipped: tuple[Skippe
         label=Label.INCORRECT if off else Label.CORRECT,
         hallucinated=off,
         kind=HallucinationKind.OFF_TARGET if off else None,
-        probability=extraction.confidence if off else 1 - extraction.confidence,
+        probability=extraction.confidence if off else complement(extraction.confidence),
         reason=extraction.reason,
         extraction=extraction,
         skipped=skipped,

@@ -7,9 +7,11 @@ from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
+from knowhalu.methods.common.verdict import deciding_segment
 from knowhalu.methods.options import ReviseOptions
 from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, Verdict
 from knowhalu.text.edits import TextEdit
+from knowhalu.text.probabilities import all_measured
 from knowhalu.text.sentences import Span, sentences
 from knowhalu.types import Label, Sample
 
@@ -21,10 +23,13 @@ LABEL_SEVERITY = {Label.CORRECT: 0, Label.INCONCLUSIVE: 1, Label.INCORRECT: 2}
 
 
 class SentenceVerdict(NamedTuple):
-    """The verdict on one sentence: the worst label and probability of its segments; no label where none was judged."""
+    """The verdict on one sentence: the worst label and probability of its segments; no label where none was judged.
+
+    The probability is None where that of a segment was not measured.
+    """
 
     label: Label | None
-    probability: float
+    probability: float | None
     segments: tuple[Segment, ...]
 
 
@@ -68,7 +73,8 @@ class SentenceVerdicts:
         near = self.segments[bisect_right(self._reach, span.start) : bisect_left(self._starts, span.end)]
         segments = tuple(s for s in near if _overlaps(s, span))
         label = max((s.label for s in segments), key=LABEL_SEVERITY.__getitem__, default=None)
-        return SentenceVerdict(label, max((s.probability for s in segments), default=self.probability), segments)
+        measured = all_measured(s.probability for s in segments)
+        return SentenceVerdict(label, max(measured, default=self.probability) if measured is not None else None, segments)
 
 
 def _overlaps(segment: Segment, span: Span) -> bool:
@@ -180,7 +186,7 @@ class FlaggedSentence(NamedTuple):
     span: Span
     segments: tuple[Segment, ...]
     why: str
-    probability: float
+    probability: float | None
     evidence: tuple[Evidence, ...]
 
     def alone(self, verdict: Verdict) -> "FlaggedSentence":
@@ -208,8 +214,11 @@ def _flagged_segments(verdict: Verdict, options: ReviseOptions) -> list[Segment]
     bad = {Label.INCORRECT, Label.INCONCLUSIVE} if options.inconclusive else {Label.INCORRECT}
     flagged = [s for s in verdict.segments if s.label is not Label.CORRECT]
     if not flagged and verdict.hallucinated and verdict.segments:
-        return [max(verdict.segments, key=lambda s: s.probability)]
-    return [s for s in flagged if s.label in bad and (s.label is Label.INCONCLUSIVE or s.probability >= options.threshold)]
+        return [deciding_segment(verdict.segments)]
+    return [
+        s for s in flagged
+        if s.label in bad and (s.label is Label.INCONCLUSIVE or s.probability is None or s.probability >= options.threshold)
+    ]  # fmt: skip
 
 
 def shift_evidence(evidence: Iterable[Evidence], by: int) -> tuple[Evidence, ...]:

@@ -38,6 +38,7 @@ from knowhalu.prompts.template import PromptText, join_sections, section
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.results import Change, Revision, Verdict
 from knowhalu.text.edits import TextEdit
+from knowhalu.text.probabilities import all_measured
 from knowhalu.text.sentences import Span, sentences, word_count, words
 from knowhalu.types import HallucinationKind, Passage, Sample
 
@@ -106,11 +107,12 @@ class ResponseRevision:
 def _make_change(text: str, edit: TextEdit, flagged: Sequence[FlaggedSentence]) -> Change:
     old, touched = text[edit.start : edit.end], [f for f in flagged if edit.start < f.span.end and f.span.start < edit.end]
     blank = not old.strip() and not edit.new.strip()
+    measured = all_measured(f.probability for f in touched)
     return Change(
         start=edit.start, end=edit.end, text=old, new=edit.new,
         how="rewritten" if blank or (old.strip() and edit.new.strip()) else "dropped" if old.strip() else "added",
         why="; ".join(f.why for f in touched) or (WHITESPACE_NOTE if blank else UNFLAGGED_NOTE),
-        evidence=tuple(e for f in touched for e in f.evidence), before=max((f.probability for f in touched), default=None),
+        evidence=tuple(e for f in touched for e in f.evidence), before=max(measured) if measured else None,
     )  # fmt: skip
 
 

@@ -141,7 +141,7 @@ def test_the_factored_check_lists_claims_with_their_places_and_the_label_of_the_
     verdict = check("factored-single", SUMMARY, said)
     first, second = verdict.segments[0].findings
     assert (first.text, first.label, first.relation) == ("Metropolis is a film", Label.CORRECT, Relation.ENTAILMENT)
-    assert (second.text, second.label, second.p_supported) == ("Metropolis is by Fritz Lang", Label.INCORRECT, 0.0)
+    assert (second.text, second.label, second.p_supported) == ("Metropolis is by Fritz Lang", Label.INCORRECT, None)
     assert SUMMARY.response[second.start : second.end] == SUMMARY.response
     assert verdict.reason == "1 of 2 claims are INCORRECT." and verdict.probability == pytest.approx(0.8)
     begun = said.requests("label")[0].prefill
@@ -179,7 +179,8 @@ def test_a_label_that_was_not_offered_is_refused():
 @pytest.mark.parametrize("name", EVERY)
 def test_a_missing_probability_is_noted_and_votes_measure_it(name):
     verdict = check(name, RAG, model(label="INCORRECT"))
-    assert (verdict.probability, verdict.segments[0].base.confidence_source) == (1.0, "none")
+    assert (verdict.label, verdict.probability, verdict.segments[0].base.confidence) == (Label.INCORRECT, None, None)
+    assert verdict.segments[0].base.confidence_source == "none"
     assert "llm.votes" in verdict.reason
     said = model(label=["CORRECT", "INCORRECT", "INCORRECT", "CORRECT", "INCORRECT"])
     verdict = check(name, RAG, said, llm={"votes": 5, "seed": 7})

@@ -94,15 +94,23 @@ def test_the_mean_of_all_pieces_can_decide_instead_of_the_worst():
     said = {"supported": supports({("Graz", "Vienna"): "No"})}
     worst = check("selfcheck", given(QA, "Graz."), Model(**said))
     mean = check("selfcheck", given(QA, "Graz."), Model(**said), score="mean", threshold=0.6)
-    assert (worst.probability, worst.label) == (1.0, Label.INCORRECT)
-    assert (mean.probability, mean.label, mean.hallucinated) == (0.5, Label.CORRECT, False)
+    assert (worst.probability, worst.label) == (None, Label.INCORRECT)
+    assert (mean.probability, mean.label, mean.hallucinated) == (None, Label.CORRECT, False)
     assert mean.reason.startswith("mean inconsistency of 2 pieces 0.50; the worst: 0 of 1")
+    mean = check("selfcheck", given(QA, "Graz.", "Graz."), Model(**said), score="mean", threshold=0.6)
+    assert (mean.probability, mean.label) == (0.5, Label.CORRECT)
     assert check("selfcheck", given(QA, "Graz."), Model(supported="N/A"), score="mean").label is Label.INCONCLUSIVE
 
 
 def test_the_likeliest_answer_counts_where_there_are_probabilities():
     said = Model(supported=Completion("No", choices={"Yes": 0.6, "No": 0.3, "N/A": 0.1}))
-    assert check("selfcheck", given(CLAIM, "one"), said).probability == 0.0
+    assert check("selfcheck", given(CLAIM, "one", "two"), said).probability == 0.0
+
+
+def test_the_answer_about_a_single_response_is_no_probability():
+    verdict = check("selfcheck", given(CLAIM, "one"), Model(supported="No"))
+    assert (verdict.label, verdict.probability, verdict.segments[0].base.confidence) == (Label.INCORRECT, None, None)
+    assert verdict.segments[0].base.confidence_source == "none"
 
 
 def test_knowledge_is_not_shown():
@@ -143,7 +151,7 @@ def test_a_response_that_was_cut_off_keeps_its_complete_sentences():
 @pytest.mark.parametrize("reply", ["perhaps", "Yes or No", ""])
 def test_an_answer_that_cannot_be_read_is_asked_for_again_and_then_a_failure(reply):
     said = Model(supported=[reply, "no."])
-    assert check("selfcheck", given(CLAIM, "one"), said).probability == 1.0
+    assert check("selfcheck", given(CLAIM, "one"), said).label is Label.INCORRECT
     assert said.requests("supported")[1].prefill == "\nOne of Yes, No, N/A:\n"
     failure = check("selfcheck", given(CLAIM, "one"), Model(supported=reply))
     assert isinstance(failure, Failure) and (failure.stage, failure.reply) == ("supported", reply)

@@ -159,3 +159,11 @@ def test_ten_thousand_words_take_a_bounded_number_of_requests_and_no_claim_is_ju
     judged = [r.prompt.rpartition("### Claim: ")[2] for r in said.requests("judgment")]
     assert len(judged) == len(set(judged))
     assert verdict.segments[-1].end == len(sample.response.rstrip())
+
+
+def test_labels_without_probabilities_decide_and_every_number_is_null():
+    verdict = check("wikichat", QA, model(SURE, "INCORRECT"), Shelf(*PAGES), passages=1)
+    (segment,) = verdict.segments
+    assert (verdict.label, verdict.probability, segment.base.p_supported) == (Label.INCORRECT, None, None)
+    assert [f.p_supported for f in segment.findings] == [pytest.approx(0.925), None]
+    assert [(e.relation, e.probability) for e in segment.evidence if e.relation == "contradicts"] == [("contradicts", None)]

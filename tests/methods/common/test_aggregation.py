@@ -62,3 +62,16 @@ def test_thresholds_are_strict():
     assert aggregate_judgments(under, over, t) is over
     unsure = judgment("INCONCLUSIVE", 1.0)
     assert aggregate_judgments(unsure, judgment("INCONCLUSIVE", 0.0), t).confidence == 0.0
+
+
+@given(bases, supplements, thresholds)
+def test_an_unmeasured_base_asks_the_other_form_and_an_unmeasured_supplement_overrides_only_inconclusive(base, supplement, t):
+    blank = base.model_copy(update={"confidence": None, "p_supported": None})
+    assert needs_second_opinion(blank, t) is (t.delta1 > 0 or base.label is Label.INCONCLUSIVE)
+    other = supplement.model_copy(update={"confidence": None, "p_supported": None})
+    assert aggregate_judgments(base, other, t) is (other if base.label is Label.INCONCLUSIVE else base)
+    assert aggregate_judgments(blank, supplement, t).label is (
+        supplement.label
+        if base.label is Label.INCONCLUSIVE or (t.delta1 > 0 and supplement.confidence > t.delta2)
+        else base.label
+    )

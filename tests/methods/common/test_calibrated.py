@@ -60,3 +60,22 @@ def test_a_text_is_checked_by_the_method_of_its_set_or_else_by_that_of_all():
         return end.value.value.probability
 
     assert [p(), p(set="news"), p(set=7), p(set="other")] == [0.1, 0.2, 0.7, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("hallucinated", "low", "high", "after"),
+    [
+        (True, 0.5, 0.5, True), (False, 0.5, 0.5, False), (True, 0.2, 0.8, None), (False, 0.2, 0.8, None),
+        (True, 0.2, 0.4, True), (False, 0.6, 0.8, False), (False, 0.2, 0.4, None), (None, 0.5, 0.5, None),
+    ],
+)  # fmt: skip
+def test_a_label_without_a_probability_is_kept_only_where_the_side_of_one_half_suffices(hallucinated, low, high, after):
+    found = apply_decision_rule(verdict(None, hallucinated), DecisionRule(low=low, high=high))
+    assert (found.hallucinated, found.label, found.probability) == (after, SAID[after], None)
+    if hallucinated is not None:
+        assert ("not measured" in found.reason) == (after is None)
+
+
+def test_scaling_leaves_what_was_not_measured():
+    scaling = ProbabilityScaling(kind="temperature", slope=0.5)
+    assert apply_decision_rule(verdict(None, True), DecisionRule(scaling=scaling)) == verdict(None, True)

@@ -37,16 +37,30 @@ def test_without_usable_probabilities_the_other_form_is_judged_and_the_verdict_n
     thinker = Thinker([HOP])
     thinker.raw = {("label", i): Completion("CORRECT", choices=choices) for i in range(2)}
     segment = check(thinker, SAMPLE, PAGES).segments[0]
-    assert (segment.base.label, segment.base.confidence, segment.base.confidence_source) == (Label.CORRECT, 0.0, "none")
+    base = segment.base
+    assert (base.label, base.confidence, base.p_supported, base.confidence_source) == (Label.CORRECT, None, None, "none")
     assert "no probability" in segment.base.rationale
     assert segment.supplement.form is KnowledgeForm.STRUCTURED and segment.forms_agree is True
-    assert segment.label is Label.CORRECT
+    assert (segment.label, segment.probability) == (Label.CORRECT, None)
 
 
 def test_an_unmeasured_supplement_does_not_override_a_base_that_decided():
     thinker = Thinker([HOP], raw={("label", 0): "CORRECT", ("label", 1): "INCORRECT"})
     segment = check(thinker, SAMPLE, PAGES).segments[0]
     assert (segment.label, segment.forms_agree) == (Label.CORRECT, False)
+
+
+def test_an_unmeasured_supplement_overrides_an_inconclusive_base():
+    thinker = Thinker([HOP], raw={("label", 0): "INCONCLUSIVE", ("label", 1): "INCORRECT"})
+    segment = check(thinker, SAMPLE, PAGES).segments[0]
+    assert (segment.label, segment.probability) == (Label.INCORRECT, None)
+
+
+def test_evidence_of_an_unmeasured_label_agrees_with_it_and_has_no_probability():
+    thinker = Thinker([HOP], raw={("label", i): "INCORRECT" for i in range(2)})
+    verdict = check(thinker, SAMPLE, PAGES)
+    assert verdict.evidence and {(e.relation, e.probability) for e in verdict.evidence} == {("contradicts", None)}
+    assert verdict.best_evidence is not None
 
 
 def votes(labels) -> tuple[Thinker, Iterator]:

@@ -23,7 +23,7 @@ PASSAGES = (Passage(id="a", text="Nothing here."), Passage(id="b", title="Bridge
     ],
 )  # fmt: skip
 def test_the_sentences_of_quotations_are_kept(rationale, expected):
-    step = quote_step("The bridge closed in 1941.", rationale, PASSAGES, 0.1)
+    step = quote_step("The bridge closed in 1941.", rationale, PASSAGES, Label.INCORRECT, 0.1)
     assert [q.text for q in step.knowledge.quotes] == expected
     for q in step.knowledge.quotes:
         assert q.passage == "b" and q.text == TEXT[q.start : q.end] and (q.supported, q.contradicted) == (0.1, 0.9)
@@ -31,10 +31,10 @@ def test_the_sentences_of_quotations_are_kept(rationale, expected):
 
 
 def test_a_supported_claim_quotes_the_nearest_sentence_where_the_model_quotes_none():
-    (quote,) = quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, 0.9).knowledge.quotes
+    (quote,) = quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, Label.CORRECT, 0.9).knowledge.quotes
     assert quote.text == "The bridge opened in 1932." and quote.relevance == 1.0
-    assert quote_step("Pigs can fly.", "So it is.", PASSAGES, 0.9).knowledge.is_empty
-    assert quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, 0.1).knowledge.is_empty
+    assert quote_step("Pigs can fly.", "So it is.", PASSAGES, Label.CORRECT, 0.9).knowledge.is_empty
+    assert quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, Label.INCORRECT, 0.1).knowledge.is_empty
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_supported_claim_quotes_the_nearest_sentence_where_the_model_quotes_no
     ],
 )
 def test_a_quote_that_opens_with_a_pronoun_is_evidence_with_the_sentence_that_names_its_subject(claim, expected):
-    step = quote_step(claim, "It says “it is 503 metres long”.", PASSAGES, 0.9)
+    step = quote_step(claim, "It says “it is 503 metres long”.", PASSAGES, Label.CORRECT, 0.9)
     judgment = Judgment(label=Label.CORRECT, confidence=0.9, p_supported=0.9, rationale="", steps=(step,))
     found = evidence_for(Span(0, len(claim), claim), judgment)
     assert [e.quote for e in found] == expected == [TEXT[e.start : e.end] for e in found]
@@ -53,7 +53,7 @@ def test_a_quote_that_opens_with_a_pronoun_is_evidence_with_the_sentence_that_na
 
 def test_a_quote_that_adds_nothing_to_the_sentence_before_it_is_no_evidence_beside_it():
     claim = "The bridge opened in 1932."
-    step = quote_step(claim, "It says “The bridge opened in 1932. It is 503 metres”.", PASSAGES, 0.9)
+    step = quote_step(claim, "It says “The bridge opened in 1932. It is 503 metres”.", PASSAGES, Label.CORRECT, 0.9)
     quotes = tuple(q.model_copy(update={"relevance": 0.9}) for q in step.knowledge.quotes)
     step = step.model_copy(update={"knowledge": step.knowledge.model_copy(update={"quotes": quotes})})
     judgment = Judgment(label=Label.CORRECT, confidence=0.9, p_supported=0.9, rationale="", steps=(step,))

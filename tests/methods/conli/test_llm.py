@@ -104,7 +104,7 @@ def test_sources_come_before_the_question_and_the_question_before_hypotheses():
 def test_a_label_without_a_probability_is_noted():
     verdict = check(Model({"1932": {}}), FIRST, levels="sentence")
     base = verdict.segments[0].base
-    assert (base.confidence_source, base.confidence, base.p_supported) == ("none", 0.0, 1.0)
+    assert (base.confidence_source, base.confidence, base.p_supported) == ("none", None, None)
     assert "no probability for its label; --set llm.votes" in base.rationale
 
 
@@ -126,7 +126,8 @@ def test_a_batch_answers_several_hypotheses_in_one_reply():
     model = Model(batches=[answers((1, "It did.", "ENTAILMENT"), (2, "It was Hexley.", "CONTRADICTION"))])
     verdict = check(model, batched=True, levels="sentence")
     assert [s.base.label for s in verdict.segments] == [Label.CORRECT, Label.INCORRECT]
-    assert verdict.usage.calls == 1 and verdict.probability == 1.0
+    assert verdict.usage.calls == 1 and verdict.label is Label.INCORRECT
+    assert verdict.probability is None and {s.base.p_supported for s in verdict.segments} == {None}
     assert verdict.segments[1].base.rationale == "It was Hexley. (judged in a batch, so without a probability)"
     (request,) = model.llm.history
     assert "\n### Judgment 3:" in request.stop and "\n### " not in request.stop

@@ -88,10 +88,16 @@ def test_a_question_is_shown_with_its_answer_and_its_claims():
     assert verdict.hallucinated is True and verdict.segments[0].findings[0].text == "Ada Lovelace was born in Leeds."
 
 
-def test_without_probabilities_a_label_counts_as_0_or_1_and_the_verdict_notes_it():
+def test_without_probabilities_the_labels_decide_and_every_number_is_null():
     verdict = check(Verifier(WRONG, claims=LISTED, measures=False), sample())
-    assert verdict.segments[0].base.features["product"] == 0.0 and verdict.probability == 1.0
-    assert "each claim counts as 0 or 1" in verdict.reason and verdict.segments[1].base.confidence_source == "none"
+    assert (verdict.label, verdict.probability) == (Label.INCORRECT, None)
+    assert "product" not in verdict.segments[0].base.features
+    assert "P(supported) not measured" in verdict.reason and "least supported (not measured)" in verdict.reason
+    for segment in verdict.segments:
+        assert (segment.probability, segment.base.confidence, segment.base.p_supported) == (None, None, None)
+        assert segment.base.confidence_source == "none" and {f.p_supported for f in segment.findings} == {None}
+        assert {e.probability for e in segment.evidence} <= {None}
+    assert any(segment.evidence for segment in verdict.segments)
 
 
 def test_votes_are_drawn_and_their_share_counts():
@@ -101,7 +107,7 @@ def test_votes_are_drawn_and_their_share_counts():
     (finding,) = verdict.segments[0].findings
     assert finding.p_supported == 0.75 and "(3 of 4 votes)" in finding.reason
     assert [(r.temperature, r.seed) for r in verifier.requests("reasons")] == [(1.0, 5), (1.0, 6), (1.0, 7), (1.0, 8)]
-    assert verdict.segments[0].base.confidence_source == "votes" and "counts as 0 or 1" not in verdict.reason
+    assert verdict.segments[0].base.confidence_source == "votes" and "not measured" not in verdict.reason
 
 
 def test_votes_without_reasons_count_what_was_drawn():
@@ -190,7 +196,7 @@ def test_a_label_that_is_neither_yes_nor_no_is_retried_then_a_failure(said):
 @pytest.mark.parametrize("choices", [{"Yes": float("nan"), "No": 0.5}, {"Yes": 0.0, "No": 0.0}, {"Yes": -1.0, "No": 2.0}])
 def test_probabilities_that_cannot_be_used_are_none(choices):
     verdict = check(Verifier(raw={("label", 0): Completion("Yes", choices=choices)}), sample("Ada Lovelace wrote."))
-    assert verdict.segments[0].base.confidence_source == "none" and verdict.segments[0].findings[0].p_supported == 1.0
+    assert verdict.segments[0].base.confidence_source == "none" and verdict.segments[0].findings[0].p_supported is None
 
 
 def test_missing_reasons_are_retried_from_their_beginning_then_a_failure():
@@ -302,4 +308,6 @@ def test_the_worked_examples_are_what_a_reply_must_be():
     assert {e.supported for e in shown} == {True, False}
     for example in shown:
         passages = tuple(Passage(id=str(i), text=s.text) for i, s in enumerate(example.sources))
-        assert not quote_step(example.claim, example.reasoning, passages, 0.0).knowledge.is_empty  # it quotes what stands there
+        assert not quote_step(
+            example.claim, example.reasoning, passages, Label.INCORRECT, 0.0
+        ).knowledge.is_empty  # it quotes what stands there

@@ -197,9 +197,34 @@ def test_short_sources_are_read_whole_with_the_given_knowledge():
     assert [p.text for p in script.asked[0][1]] == ["known", SOURCE]
 
 
-def test_unmeasured_labels_count_as_0_or_1_and_are_noted():
-    assert "counts as 0 or 1" in check("1.0 a.", Script("none")).reason
-    assert "counts as 0 or 1" not in check("1.0 a.", Script("votes")).reason
+class Unmeasured(Script):
+    """Gives no probability of claims that are named "unmeasured"."""
+
+    def supported(self, part, passages, of):
+        judgment = yield from super().supported(part, passages, of)
+        nothing = {"confidence": None, "p_supported": None, "confidence_source": "none"}
+        return judgment.model_copy(update=nothing) if "unmeasured" in part.response else judgment
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        ("0.9 a; 1.0 unmeasured.", Label.CORRECT), ("0.9 a; 0.0 unmeasured.", Label.INCORRECT),
+        ("0.1 a; 1.0 unmeasured.", Label.INCORRECT), ("1.0 unmeasured.", Label.CORRECT),
+    ],
+)  # fmt: skip
+def test_a_product_is_null_where_a_claim_was_not_measured_and_the_labels_decide(response, label):
+    verdict = check(response, Unmeasured())
+    assert (verdict.label, verdict.probability, verdict.segments[0].probability) == (label, None, None)
+    assert not {"product", "minimum"} & verdict.segments[0].base.features.keys() and "not measured" in verdict.reason
+
+
+def test_a_text_is_null_where_one_sentence_was_not_measured():
+    verdict = check("0.9 a one. \n\n1.0 unmeasured two.", Unmeasured())
+    assert verdict.probability is None and [s.probability for s in verdict.segments] == [pytest.approx(0.1), None]
+
+
+def test_votes_are_named_as_the_source_of_a_confidence():
     assert check("1.0 a.", Script("votes")).segments[0].base.confidence_source == "votes"
 
 

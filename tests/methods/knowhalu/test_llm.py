@@ -135,7 +135,8 @@ def test_a_plain_refusal_needs_no_model():
 @pytest.mark.parametrize("logprobs", [(), (float("nan"),), (900.0,)])
 def test_an_extraction_without_usable_probabilities_is_noted(logprobs):
     verdict = check(Thinker(entity="NONE", logprobs=logprobs), Sample(id="o", question=QUESTION, response="Somewhere."), PAGES)
-    assert verdict.probability == 1.0 and "no probability" in verdict.reason
+    assert (verdict.hallucinated, verdict.probability, verdict.extraction.confidence) == (True, None, None)
+    assert "no probability" in verdict.reason
 
 
 def test_missing_knowledge_makes_a_claim_inconclusive_without_a_request():
