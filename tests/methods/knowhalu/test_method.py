@@ -35,6 +35,7 @@ class Script:
     ) -> None:
         self.judgments, self.hops, self.judged = judgments, hops, list[tuple[KnowledgeForm, str]]()
         self.answers = list[str]()
+        self.asked = list[tuple[str, str | None]]()
         self.extraction = extraction or Extraction(entity="1843", asked_for="a time", reason="named", confidence=0.9)
 
     def thresholds(self, sample: Sample) -> Thresholds:
@@ -72,6 +73,14 @@ class Script:
     def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         yield from ()
         return (UnsupportedSpan(0, 3, 0.75),)
+
+
+class Asking(Script):
+    """A scripted reasoner that records which parts it judged, and with which question."""
+
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[Judgment]:
+        self.asked.append((part.response, part.question))
+        return super().judge(part, steps, form)
 
 
 def drive(method: KnowHalu, sample: Sample, passages: list[list[Passage]] | None = None):
@@ -237,32 +246,18 @@ def test_a_response_that_only_declines_is_no_hallucination_and_asks_nobody():
 )
 def test_what_is_stated_beside_a_refusal_is_checked_as_a_claim_and_need_not_answer_the_question(rest, checked):
     refusal = Extraction(entity=None, asked_for="a time", reason="declines", confidence=0.9, refusal=True)
-    asked = []
-
-    class Asking(Script):
-        def judge(self, part, steps, form):
-            asked.append((part.response, part.question))
-            return super().judge(part, steps, form)
-
     script = Asking({(BASE, "*"): (Label.INCORRECT, 0.9)}, extraction=refusal)
     verdict, _ = drive(KnowHalu(script), QA.model_copy(update={"response": f"Sorry, I can't tell you when that was. {rest}"}))
-    assert asked == [(text, None) for text in checked]
+    assert script.asked == [(text, None) for text in checked]
     assert verdict.hallucinated is bool(checked)
 
 
 def test_an_answer_of_several_claims_is_checked_claim_by_claim_and_only_a_fragment_with_the_question():
     none = Extraction(entity=None, asked_for="a time", reason="", confidence=0.9)
-    asked = []
-
-    class Asking(Script):
-        def judge(self, part, steps, form):
-            asked.append((part.response, part.question))
-            return super().judge(part, steps, form)
-
     script = Asking({(BASE, "*"): (Label.CORRECT, 0.9)}, extraction=none)
     sample = QA.model_copy(update={"response": "In 1843. Ada Lovelace had written them in London."})
     verdict, _ = drive(KnowHalu(script), sample)
-    assert asked == [("In 1843.", QA.question), ("Ada Lovelace had written them in London.", None)]
+    assert script.asked == [("In 1843.", QA.question), ("Ada Lovelace had written them in London.", None)]
     assert verdict.hallucinated is False and verdict.extraction is None
 
 
