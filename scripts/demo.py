@@ -57,9 +57,10 @@ def main() -> int:
     for group, members in groupby(sorted(samples, key=_group), key=_group):
         console.print(Text(f"\n{sanitize(group).replace('_', ' ')}", style="bold underline"))
         for sample in members:
-            show_item(console, sample, outcomes[sample.id])
+            show_item(console, sample, outcomes[sample.id], note=_left_open(sample, outcomes[sample.id]))
     console.print()
     _show_scores(console, samples, outcomes, summary)
+    _show_right(console, samples, outcomes)
     total = format_duration(time.perf_counter() - start)
     console.print(f"\nChecked {len(samples)} items in {format_duration(summary.seconds)}; the whole demonstration took {total}.")
     console.print(f"All verdicts with their steps are in {OUTPUT}.")
@@ -99,6 +100,28 @@ def _program() -> str:
 
 def _group(sample: Sample) -> str:
     return str(sample.meta.get("group", "items"))
+
+
+def _is_open(outcome: Outcome) -> bool:
+    return isinstance(outcome, Verdict) and outcome.hallucinated is None
+
+
+def _left_open(sample: Sample, outcome: Outcome) -> Text | None:
+    """Return what is shown for an item that nothing in the index can decide, and that was left open."""
+    if sample.meta.get("undecidable") and _is_open(outcome):
+        return Text("rightly left open: nothing in the index decides it", style="dim")
+    return None
+
+
+def _show_right(console: Console, samples: list[Sample], outcomes: dict[str, Outcome]) -> None:
+    """Print how many items are right, those apart that nothing in the index can decide."""
+    decided = [(s, outcomes[s.id]) for s in samples if not s.meta.get("undecidable")]
+    others = [outcomes[s.id] for s in samples if s.meta.get("undecidable")]
+    right = sum(isinstance(o, Verdict) and o.hallucinated is (s.label == "hallucinated") for s, o in decided)
+    console.print(
+        f"\n{right} of the {len(decided)} items that the index can decide are right ({right / len(decided):.0%}). "
+        f"Nothing in it decides {len(others)} more, of which {sum(map(_is_open, others))} were rightly left open."
+    )
 
 
 def _show_scores(console: Console, samples: list[Sample], outcomes: dict[str, Outcome], summary: RunSummary) -> None:
