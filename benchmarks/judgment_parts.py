@@ -51,9 +51,7 @@ def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
         (folder / "judgment.json").write_text(json.dumps(beginning(tasks)), encoding="utf-8")
         settings = with_verifier(Settings(), folder)
         for task, rows in tasks.items():
-            read = [
-                (r, s.base) for r, v in checked(settings, rows, f"{task}s", whole=True) for s in v.segments if s.base.features
-            ]
+            read = [(r, s.base) for r, v in checked(settings, rows, f"{task}s") for s in v.segments if s.base.features]
             share = {o: sum(r.origin == o for r, _ in read) for o in {r.origin for r, _ in read}}
             by_task[task] = [
                 {"features": j.features, "gold": r.supported, "weight": 100 * r.weight / max(share[r.origin], FEW)}

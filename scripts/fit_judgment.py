@@ -45,11 +45,9 @@ FEW = 100
 """Rows from which a set has its full weight in the fit; a row of a smaller set weighs as much as a row of such a set."""
 
 
-def checked(settings: Settings, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
-    """Run the pipeline in both forms; `whole` judges a text in one piece, and `name` labels the progress bar."""
-    options = KnowHaluOptions(second_opinion="always", off_target=False)
-    if whole:
-        options = options.model_copy(update={"segmentation": "words", "segment_words": 200})
+def checked(settings: Settings, rows: list[FitRow], name: str) -> Checked:
+    """Run the pipeline in both forms, each text in one piece; `name` labels the progress bar."""
+    options = KnowHaluOptions(second_opinion="always", off_target=False, segmentation="words", segment_words=200)
     checker = Checker(settings.model_copy(update={"knowhalu": options}))
     rows_and_verdicts = []
     outcomes = zip(rows, checker.stream(r.sample for r in rows), strict=True)
@@ -138,7 +136,7 @@ def fit_all(
 ) -> None:
     """Fit weights, temperature, border of evasion and thresholds, each by what was fitted before it."""
     path, settings = folder / "judgment.json", with_verifier(settings, folder)
-    runs = {task: checked(settings, rows, f"{task}s", whole=True) for task, rows in tasks.items()}
+    runs = {task: checked(settings, rows, f"{task}s") for task, rows in tasks.items()}
     data["reliability"] = {}
     for task, run in runs.items():
         weights, measured = fit_task(task, run)

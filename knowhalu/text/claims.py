@@ -1,4 +1,4 @@
-"""What a text claims: its units without lead-ins, each with its context, and those that claim nothing told apart by reason."""
+"""What a text claims: its units without lead-ins, each with its context, and those that claim nothing with the reason."""
 
 import re
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Replies that repeat their given beginning: what was generated is told apart, and keeps its log-probabilities."""
+"""Replies that repeat their given beginning: what was generated is recognised, and keeps its log-probabilities."""
 
 import json
 from pathlib import Path
