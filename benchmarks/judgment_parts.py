@@ -48,7 +48,7 @@ def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
     by_task = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(shutil.copytree(PACKAGED_VERIFIER, Path(temporary) / "verifier"))
-        (folder / "judgment.json").write_text(json.dumps(beginning(tasks)), encoding="utf-8")
+        (folder / "judgment.json").write_text(json.dumps(beginning(tasks, Settings())), encoding="utf-8")
         settings = with_verifier(Settings(), folder)
         for task, rows in tasks.items():
             read = [(r, s.base) for r, v in checked(settings, rows, f"{task}s") for s in v.segments if s.base.features]

@@ -17,6 +17,7 @@ from knowhalu.api import Checker
 from knowhalu.calibration.tuning import fit_scaling
 from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.models import light_folder
 from knowhalu.evaluation.curves import reliability_bins
 from knowhalu.io.fitted_files import fitted_folder
 from knowhalu.io.verifier_file import read_external
@@ -112,9 +113,9 @@ def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgme
     return judged[0], judged[1]
 
 
-def beginning(tasks: Iterable[str]) -> dict[str, Any]:
-    """Return a judgment that follows the verifier, with which the pipeline computes every feature."""
-    return plain_judgment(tasks=tasks)
+def beginning(tasks: Iterable[str], settings: Settings) -> dict[str, Any]:
+    """Return a judgment that follows the verifier, with which the pipeline computes every feature of these settings."""
+    return plain_judgment(tasks=tasks, by_small=light_folder(settings.encoder) is not None)
 
 
 def fit_evasion(folder: Path, deliveries: list[tuple[EntailmentPair, bool]]) -> float:
@@ -172,8 +173,9 @@ def main() -> int:
     tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, args.answers))}
     tasks = {name: rows[:: args.every] for name, rows in tasks.items()}
     deliveries = list(dict.fromkeys(off_target_pairs(held)))[:: args.every]
-    with replace_fitted_file(args.folder, "judgment.json", start := beginning(tasks)) as folder:
-        fit_all(load_settings(pairs=args.set), folder, start, tasks, deliveries)
+    settings = load_settings(pairs=args.set)
+    with replace_fitted_file(args.folder, "judgment.json", start := beginning(tasks, settings)) as folder:
+        fit_all(settings, folder, start, tasks, deliveries)
     print(f"wrote {fitted_folder(args.folder) / 'judgment.json'}")
     return 0
 

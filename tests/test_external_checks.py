@@ -90,7 +90,7 @@ def test_judgment_is_fitted_into_the_folder_that_the_card_names(tmp_path):
     card(folder, preset="minicheck-flan-t5", fitted="../fits")
     unfitted = verifier_hash(folder)
     tasks = {"claim": list(rows(None)), "answer": list(rows("Which colour has the planet?"))}
-    with replace_fitted_file(folder, "judgment.json", start := script.beginning(tasks)) as draft:
+    with replace_fitted_file(folder, "judgment.json", start := script.beginning(tasks, load_settings())) as draft:
         script.fit_all(load_settings(), draft, start, tasks, [])
     data = json.loads((tmp_path / "fits" / "judgment.json").read_text())
     assert not (folder / "judgment.json").exists() and data[WEIGHTS_HASH_FIELD] == weights_hash(folder)

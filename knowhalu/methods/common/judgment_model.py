@@ -59,8 +59,8 @@ class SupportBySteps(NamedTuple):
         return not self.settles and self.refuted >= MIN_REFUTED
 
 
-class Reading(NamedTuple):
-    """The verifier's scores of a claim: by each window of a source, by sentences of several sources, and by single sentences.
+class WindowScores(NamedTuple):
+    """One verifier's scores of a claim by each window of a source, and by sentences of several sources.
 
     `plain` are the scores of the windows without question or context, `windows` with it; they are equal where there is none.
     """
@@ -68,14 +68,35 @@ class Reading(NamedTuple):
     windows: tuple[Probabilities, ...]
     plain: tuple[Probabilities, ...]
     joined: Probabilities | None
+
+    def denied(self) -> "WindowScores":
+        """Return the scores of the negation."""
+        windows, plain = tuple(map(denied, self.windows)), tuple(map(denied, self.plain))
+        return WindowScores(windows, plain, denied(self.joined) if self.joined else None)
+
+
+class Reading(NamedTuple):
+    """All scores of a claim: by windows, as the verifier reads them and as `small` does beside it, and by single sentences."""
+
+    scores: WindowScores
     sentences: tuple["SentenceScores", ...]
     bridged: SupportBySteps | None = None
+    small: WindowScores | None = None
+
+    @property
+    def windows(self) -> tuple[Probabilities, ...]:
+        """Return the verifier's scores by each window."""
+        return self.scores.windows
+
+    @property
+    def plain(self) -> tuple[Probabilities, ...]:
+        """Return the verifier's scores by each window, without question or context."""
+        return self.scores.plain
 
     def denied(self) -> "Reading":
         """Return the reading of the negation; the sentences are read as the negation before."""
-        windows, plain = tuple(map(denied, self.windows)), tuple(map(denied, self.plain))
-        joined = denied(self.joined) if self.joined else None
-        return self._replace(windows=windows, plain=plain, joined=joined, bridged=None)
+        small = self.small.denied() if self.small else None
+        return self._replace(scores=self.scores.denied(), bridged=None, small=small)
 
 
 def denied(scores: Probabilities) -> Probabilities:
@@ -103,7 +124,9 @@ def _most_named(texts: Sequence[str], names: frozenset[str], question: str) -> l
     return [i for i, share in enumerate(shares) if share == max(shares)]
 
 
-SUPPORTING = "window_supported plain_supported sentence_supported joined_supported values_equal".split()
+BY_SMALL = "small_window_supported small_plain_supported small_joined_supported".split()
+"""Features of a run in which `small` reads the windows, too: it errs on other rows than a larger verifier, most on long sources."""
+SUPPORTING = [*"window_supported plain_supported sentence_supported joined_supported values_equal".split(), *BY_SMALL]
 OPPOSING = "names_missing values_differ values_missing".split()
 REPORTED = "window_contradicted sentence_contradicted coverage fresh_covered on_topic".split()
 """Features without a weight, for labels and reasons.
@@ -135,7 +158,6 @@ def judgment_features(
     relevant = [s.scores.contradicted for s in reading.sentences if s.relevance >= MIN_RELEVANT_SHARE]
     settled = reading.bridged.supported if reading.bridged and reading.bridged.settles else 0.0
     here = given if settled else here
-    joined = reading.joined or window
     most = _most_support(reading, best)
     known = set(content_words(part.question or ""))
     fresh = {w for w in wanted.content if w not in known}
@@ -143,12 +165,11 @@ def judgment_features(
     found = find_findings(claim, near, source, part.question or "")
     agreements = found.agreements
     return {
-        "window_supported": logit(min(most, max(window.supported, settled))),
+        **_window_features(reading.scores, best, settled, most),
+        **({f"small_{n}": v for n, v in _window_features(reading.small, best, settled, most).items()} if reading.small else {}),
         "window_contradicted": logit(window.contradicted),
-        "plain_supported": logit(min(most, max(reading.plain[best].supported, settled))),
         "sentence_supported": logit(min(most, max(settled, *_speaking(reading.sentences, names, part.question or "")))),
         "sentence_contradicted": logit(max(relevant, default=0.0)),
-        "joined_supported": logit(min(most, max(joined.supported, window.supported, settled))),
         "coverage": coverage(claim, source),
         "fresh_covered": found_share(set(given.content), fresh),
         "names_missing": 1 - found_share(set(here.content), names),
@@ -156,6 +177,14 @@ def judgment_features(
         "values_differ": found.differ,
         "values_missing": float(None in agreements),
     }, found
+
+
+def _window_features(scores: WindowScores, best: int, settled: float, most: float) -> dict[str, float]:
+    """Return how far a claim is supported by its best window, with and without question or context, and by joined sentences."""
+    window, plain = scores.windows[best].supported, scores.plain[best].supported
+    joined = scores.joined.supported if scores.joined else window
+    supported = {"window": window, "plain": plain, "joined": max(joined, window)}
+    return {f"{name}_supported": logit(min(most, max(p, settled))) for name, p in supported.items()}
 
 
 def _speaking(sentences: Sequence[SentenceScores], names: frozenset[str], question: str) -> list[float]:
@@ -215,10 +244,15 @@ def verifier_hash(folder: Path, light: Path | None = None) -> str:
     return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
 
-def plain_judgment(verifier: ExternalVerifier | None = None, tasks: Iterable[str] = TASKS) -> dict[str, Any]:
-    """Return the content of a judgment.json that follows the verifier: its probability, with its threshold shifted to 0.5."""
+def plain_judgment(
+    verifier: ExternalVerifier | None = None, tasks: Iterable[str] = TASKS, *, by_small: bool = False
+) -> dict[str, Any]:
+    """Return the content of a judgment.json that follows the verifier: its probability, with its threshold shifted to 0.5.
+
+    With `by_small`, the features of the verifier `small` are computed, too, for a fit.
+    """
     cut = 0.0 if verifier is None else logit(verifier.card.threshold)
-    plain = {"bias": 0.0, "cut": cut, "weights": {"window_supported": 1.0}}
+    plain = {"bias": 0.0, "cut": cut, "weights": {"window_supported": 1.0, **(dict.fromkeys(BY_SMALL, 0.0) if by_small else {})}}
     thresholds = {task: [0.0, 1.0] for task in tasks}
     return {"weights": {f"{task}.{form}": plain for task in thresholds for form in KnowledgeForm}, "thresholds": thresholds}
 
@@ -247,6 +281,11 @@ class JudgmentModel:
     def weights(self, task: str, form: str) -> FeatureWeights:
         """Return the weights of "claim" or "answer" in one form."""
         return self._weights[f"{task}.{form}"]
+
+    @property
+    def by_small(self) -> bool:
+        """Tell whether any weight is for a feature of the verifier `small` beside this one."""
+        return any(name in weights.weights for weights in self._weights.values() for name in BY_SMALL)
 
     def thresholds(self, task: str) -> Thresholds:
         """Return delta1 and delta2 as calibrated."""

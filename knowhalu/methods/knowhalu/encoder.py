@@ -98,7 +98,7 @@ class KnowHaluEncoder:
         evidence = read_sources(stated, steps, form)
         if (unread := _left_open(part, steps, form, evidence)) is not None:
             return unread
-        reading = yield from read_claim(stated, evidence)
+        reading = yield from read_claim(stated, evidence, by_small=self.model.by_small)
         reading = reading if affirmed else reading.denied()
         names = subject_names(stated, evidence.source)
         features, found, rule = measure_claim(part, stated, steps, evidence, reading, names, affirmed=affirmed)

@@ -192,7 +192,8 @@ def supporting_ground(
         return Ground(tuple(places), Probabilities(SETTLED, 0.0, 1 - SETTLED), "compared")
     if (best := supporting_quote(read)) is not None:
         return _alone(best)
-    joined = reading.joined if reading.joined and reading.joined.supported > window.supported else None
+    joined = reading.scores.joined
+    joined = joined if joined and joined.supported > window.supported else None
     scores = joined or window
     if scores.supported < MIN_DECISIVE_PROBABILITY:
         return None

@@ -1,7 +1,7 @@
 """What a claim is judged by: what is read of its sources, and the verifier's scores of the claim by each of it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,11 +13,17 @@ from knowhalu.methods.common.evidence import (
     reading_of,
     source_windows,
 )
-from knowhalu.methods.common.judgment_model import Reading, SentenceScores, denied_features, judgment_features
+from knowhalu.methods.common.judgment_model import (
+    Reading,
+    SentenceScores,
+    WindowScores,
+    denied_features,
+    judgment_features,
+)
 from knowhalu.methods.knowhalu.bridges import best_bridge, find_bridges
 from knowhalu.methods.knowhalu.decision import topic_share
 from knowhalu.methods.knowhalu.rules import RuleFinding, apply_rules, find_row, settle, without_arguments
-from knowhalu.requests import Conversation, Entail, EntailmentPair, ask
+from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.cells import CellCheck
 from knowhalu.text.findings import Findings
 from knowhalu.text.questions import is_checkable
@@ -78,23 +84,31 @@ def read_sources(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Re
     return ReadSources([row.text], [max(read, key=lambda r: len(own & set(content_words(r.view))))], [], row)
 
 
-def read_claim(part: Sample, evidence: ReadSources) -> Conversation[Reading]:
-    """Ask the verifier about the windows, with question or context and without, and about sentences of several sources."""
+def read_claim(part: Sample, evidence: ReadSources, *, by_small: bool = False) -> Conversation[Reading]:
+    """Ask the verifier about the windows, with question or context and without, and about sentences of several sources.
+
+    With `by_small`, the verifier of single sentences is asked about them, too.
+    """
     asked, claim, joined = reading_of(part), part.response, " ".join(r.view for r in evidence.joined)
     aligned = [(w, align_values(claim, w)) for w in evidence.windows]
     pairs = [EntailmentPair(w, c, asked) for w, c in aligned]
     pairs += [EntailmentPair(w, c) for w, c in aligned if asked]
     pairs += [EntailmentPair(joined, align_values(claim, joined), asked)] if joined else []
+    second = (yield from ask(Entail(tuple(pairs), light=True))) if by_small else []
     bridges = find_bridges(part, evidence.read)
     pairs += [step for bridge in bridges for step in (bridge.first, bridge.second)]
     scores = iter((yield from ask(Entail(tuple(pairs)))))
-    windows = tuple(islice(scores, len(aligned)))
+
+    def take(scores: Iterator[Probabilities]) -> WindowScores:
+        windows = tuple(islice(scores, len(aligned)))
+        plain = tuple(islice(scores, len(aligned))) if asked else windows
+        return WindowScores(windows, plain, next(scores) if joined else None)
+
     return Reading(
-        windows=windows,
-        plain=tuple(islice(scores, len(aligned))) if asked else windows,
-        joined=next(scores) if joined else None,
+        scores=take(scores),
         bridged=best_bridge(bridges, scores),
         sentences=tuple(SentenceScores(r.view, r.scores, r.relevance) for r in evidence.read),
+        small=take(iter(second)) if second else None,
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.errors import ModelError
 from knowhalu.methods.common.judgment_model import (
+    BY_SMALL,
     FEATURES,
     OPPOSING,
     REPORTED,
@@ -18,6 +19,7 @@ from knowhalu.methods.common.judgment_model import (
     Reading,
     SentenceScores,
     SupportBySteps,
+    WindowScores,
     denied_features,
     judgment_features,
     logit,
@@ -31,16 +33,20 @@ EVEN, YES, NO = Probabilities(0.4, 0.3, 0.3), Probabilities(0.9, 0.06, 0.04), Pr
 NOBODY: frozenset[str] = frozenset()
 
 
-def features(claim, *windows, question=None, names=NOBODY, scores=None, plain=None, joined=None, sentences=()):
+def features(claim, *windows, question=None, names=NOBODY, scores=None, plain=None, joined=None, sentences=(), small=None):
     """Return the features of a claim with one sentence for each window; probabilities that are not given are even."""
     scores = scores or (EVEN,) * len(windows)
     sentences = sentences or [(w, UNREAD, 0.0) for w in windows]
-    reading = Reading(scores, plain or scores, joined, tuple(SentenceScores(*s) for s in sentences))
+    reading = Reading(WindowScores(scores, plain or scores, joined), tuple(SentenceScores(*s) for s in sentences), small=small)
     return judgment_features(Sample(response=claim, question=question), windows, reading, names)[0]
 
 
 def test_every_feature_but_that_of_the_topic_is_computed():
-    assert set(features("A claim.", "A source.")) == FEATURES | set(REPORTED) - {"on_topic"}
+    small = WindowScores((YES,), (NO,), None)
+    found = features("A claim.", "A source.", small=small)
+    assert set(found) == FEATURES | set(REPORTED) - {"on_topic"}
+    assert [found[name] for name in BY_SMALL] == [logit(s.supported) for s in (YES, NO, YES)]
+    assert set(features("A claim.", "A source.")) == set(found) - set(BY_SMALL)
 
 
 def test_the_window_that_speaks_of_the_subject_counts_and_not_one_that_supports_more():
@@ -48,13 +54,13 @@ def test_the_window_that_speaks_of_the_subject_counts_and_not_one_that_supports_
     windows = ("Mara Quill wrote plays.", "Mara Quill never saw the play Blue Lamp.")
     found = features(claim, *windows, names=names, scores=(YES, NO))
     assert found["window_supported"] == logit(NO.supported) and found["window_contradicted"] == logit(NO.contradicted)
-    reading = Reading((YES, NO), (YES, NO), None, ())
+    reading = Reading(WindowScores((YES, NO), (YES, NO), None), ())
     assert speaking_window(reading, windows, names) == 1 and speaking_window(reading, windows, NOBODY) == 0
 
 
 def test_the_names_of_the_question_count_before_those_of_the_answer():
     names, windows = frozenset({"mara", "ada"}), ("Mara built the tower.", "Ada built the mill.")
-    reading = Reading((NO, YES), (NO, YES), None, ())
+    reading = Reading(WindowScores((NO, YES), (NO, YES), None), ())
     assert speaking_window(reading, windows, names, "What did Mara build?") == 0
     said = [(windows[0], NO, 0.5), (windows[1], YES, 0.5)]
     found = features("Ada built it.", *windows, question="Who helped Mara?", names=names, scores=(NO, YES), sentences=said)
@@ -64,7 +70,7 @@ def test_the_names_of_the_question_count_before_those_of_the_answer():
 @pytest.mark.parametrize(("plain", "capped"), [(EVEN, True), (YES, False)])
 def test_two_steps_that_refute_limit_a_support_that_is_not_sure(plain, capped):
     by = SupportBySteps("Mara", ("Mara built it.", "Mara was born in Ulm."), 0.04, 0.9)
-    reading = Reading((YES,), (plain,), None, (SentenceScores("It was built.", YES, 0.5),), by)
+    reading = Reading(WindowScores((YES,), (plain,), None), (SentenceScores("It was built.", YES, 0.5),), by)
     found, _ = judgment_features(Sample(response="In Bern.", question="Where was she born?"), ("Mara.",), reading, NOBODY)
     names = ("window_supported", "sentence_supported", "joined_supported")
     assert {found[n] for n in names} == {logit(1 - by.refuted if capped else YES.supported)}
@@ -158,7 +164,7 @@ def test_features_are_finite_for_any_text(claim, source, question):
     found, _ = judgment_features(
         Sample.model_construct(response=claim, question=question),
         (source,),
-        Reading((EVEN,), (EVEN,), None, (SentenceScores(source, EVEN, 1.0),)),
+        Reading(WindowScores((EVEN,), (EVEN,), None), (SentenceScores(source, EVEN, 1.0),)),
         NOBODY,
     )
     assert all(-10 <= v <= 10 for v in found.values())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.methods.common.judgment_model import Reading
+from knowhalu.methods.common.judgment_model import Reading, WindowScores
 from knowhalu.methods.common.sources import source_sentences
 from knowhalu.methods.knowhalu.grounds import Texts, opposing_ground, read_quotes, rest_on, supporting_ground
 from knowhalu.methods.knowhalu.reasons import (
@@ -40,7 +40,7 @@ def judged(part, steps, label, *, supported=0.0, names=frozenset()):
     found = find_findings(part.response, near, source, part.question or "")
     texts = Texts(part, steps, FORM, source, [])
     if label is Label.CORRECT:
-        ground = supporting_ground(texts, read, Reading((window,), (window,), None, ()), window, found)
+        ground = supporting_ground(texts, read, Reading(WindowScores((window,), (window,), None), ()), window, found)
     else:
         ground = opposing_ground(texts, read, found, 0.1)
     steps = rest_on(steps, read, ground)
