@@ -21,9 +21,10 @@ from verifier import SETS, gains
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 from fit_judgment import FEW, beginning, checked, with_verifier
 
-from knowhalu.encoder.options import PACKAGED_VERIFIER
+from knowhalu.encoder.models import light_folder, verifier_folder
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.methods.common.combine import soft_max_probability
-from knowhalu.methods.common.judgment_model import FeatureWeights
+from knowhalu.methods.common.judgment_model import BY_SMALL, FeatureWeights
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.fit_rows import answer_rows, claim_rows
@@ -32,6 +33,7 @@ from knowhalu.training.holdout import HeldOutRows
 
 Rows = Mapping[str, list[dict[str, Any]]]
 GROUPS = {
+    "windows read by small, too": " ".join(BY_SMALL),
     "sentences, one by one": "sentence_supported",
     "sentences of several sources": "joined_supported",
     "values": "values_equal values_differ values_missing",
@@ -41,15 +43,18 @@ GROUPS = {
 WINDOW = ("window_supported",)
 
 
-def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
+def fit_rows(data: Path, leave_out: Path, answers: Path, verifier: str, every: int) -> Rows:
     """Read the held-out rows that a judgment is fitted on: their features, gold and importance, for claims and for answers."""
     held = HeldOutRows(data, leave_out)
-    tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, answers))}
+    tasks = {"claim": list(claim_rows(held))[::every], "answer": list(answer_rows(held, answers))[::every]}
+    options = EncoderOptions(verifier=verifier)
+    sentences: Any = "same" if light_folder(options) is None else "small"
+    settings = Settings(encoder=EncoderOptions(verifier=verifier, sentences=sentences))
     by_task = {}
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(shutil.copytree(PACKAGED_VERIFIER, Path(temporary) / "verifier"))
-        (folder / "judgment.json").write_text(json.dumps(beginning(tasks, Settings())), encoding="utf-8")
-        settings = with_verifier(Settings(), folder)
+        folder = Path(shutil.copytree(verifier_folder(options), Path(temporary) / "verifier"))
+        (folder / "judgment.json").write_text(json.dumps(beginning(tasks, settings)), encoding="utf-8")
+        settings = with_verifier(settings, folder)
         for task, rows in tasks.items():
             read = [(r, s.base) for r, v in checked(settings, rows, f"{task}s") for s in v.segments if s.base.features]
             share = {o: sum(r.origin == o for r, _ in read) for o in {r.origin for r, _ in read}}
@@ -120,12 +125,16 @@ def table(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    args = make_parser(__doc__, "judgment_parts.json", "data", "training", "runs").parse_args()
-    rows = fit_rows(args.training, args.data, args.data / "knowhalu_qa_pairs.jsonl.gz")
+    parser = make_parser(__doc__, "judgment_parts.json", "data", "training", "runs")
+    parser.add_argument("--verifier", default="small", help="verifier of the runs, default: %(default)s")
+    parser.add_argument("--every", type=int, default=1, help="fit on every n-th row, default: on all")
+    args = parser.parse_args()
+    rows = fit_rows(args.training, args.data, args.data / "knowhalu_qa_pairs.jsonl.gz", args.verifier, args.every)
     checked = {name: judged(args.runs, name, rows_of(args.data, name)) for name in SETS}
     tested, verdicts = ({name: part[i] for name, part in checked.items()} for i in (0, 1))
     fits = {"all features": fitted(rows, ())}
-    fits |= {f"without {group}": fitted(rows, names.split()) for group, names in GROUPS.items()}
+    known = {name for every in rows.values() for row in every for name in row["features"]}
+    fits |= {f"without {g}": fitted(rows, names.split()) for g, names in GROUPS.items() if known & set(names.split())}
     fits["the nearest window alone"] = fitted(rows, (), WINDOW)
     scores = {fit: scored(weights, tested, verdicts) for fit, weights in fits.items()}
     results = compared(tested, scores["all features"], scores)

@@ -125,7 +125,7 @@ def _most_named(texts: Sequence[str], names: frozenset[str], question: str) -> l
 
 
 BY_SMALL = "small_window_supported small_plain_supported small_joined_supported".split()
-"""Features of a run in which `small` reads the windows, too: it errs on other rows than a larger verifier, most on long sources."""
+"""Features of a run in which `small` reads the windows, too: it errs on other rows than a larger one, most on long sources."""
 SUPPORTING = [*"window_supported plain_supported sentence_supported joined_supported values_equal".split(), *BY_SMALL]
 OPPOSING = "names_missing values_differ values_missing".split()
 REPORTED = "window_contradicted sentence_contradicted coverage fresh_covered on_topic".split()

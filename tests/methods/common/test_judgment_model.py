@@ -154,7 +154,10 @@ def test_more_support_never_lowers_a_supporting_feature_nor_raises_an_opposing_o
     for p in shares:
         scores = Probabilities(p, 1 - p, 0.0)
         read = (("It has 12 rooms.", scores, 1.0),)
-        found.append(features("It has 12 rooms.", "It has 12 rooms.", scores=(scores,), joined=scores, sentences=read))
+        small = WindowScores((scores,), (scores,), scores)
+        found.append(
+            features("It has 12 rooms.", "It has 12 rooms.", scores=(scores,), joined=scores, sentences=read, small=small)
+        )
     for less, more in pairwise(found):
         assert all(more[n] >= less[n] for n in SUPPORTING) and all(more[n] <= less[n] for n in OPPOSING)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from knowhalu.methods.common.judgment_model import FEATURES, REPORTED
+from knowhalu.methods.common.judgment_model import BY_SMALL, FEATURES, REPORTED
 from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, Search, TagSpans, UnsupportedSpan
@@ -175,7 +175,19 @@ def test_both_forms_are_read_when_asked_for(reasoner):
 def test_a_judgment_weighs_just_the_features_that_are_computed(reasoner):
     sample = Sample(id="1", question="When was the tower built?", response="1889", knowledge="The tower was built in 1889.")
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: YES)
+    assert set(verdict.segments[0].base.features) == FEATURES - set(BY_SMALL) | set(REPORTED)
+
+
+def test_small_reads_the_windows_too_where_the_judgment_weighs_that(tmp_path):
+    weights = {"joined_supported": 1.0, "small_joined_supported": 1.0}
+    reasoner = thinking_by({task: {"bias": 0.0, "cut": 0.0, "weights": weights} for task in WEIGHTS}, tmp_path)
+    sample = Sample(id="1", question="When was the tower built?", response="1889", knowledge="The tower was built in 1889.")
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES)
     assert set(verdict.segments[0].base.features) == FEATURES | set(REPORTED)
+    read, again = (
+        next(r.pairs for r in reversed(requests) if isinstance(r, Entail) and r.light is light) for light in (False, True)
+    )
+    assert again and again == read[: len(again)]
 
 
 def test_unsupported_words_of_a_claim_are_marked_in_the_response(reasoner):
