@@ -59,6 +59,12 @@ and its part, the error type of a hallucination, its characters as a list of [st
 
 META_SINGLE_CLAIM = "single_claim"
 """Key of the `meta` of a part that is the only claim of its response."""
+META_ASKED, META_BEFORE = "asked", "text_before"
+"""Keys of the `meta` of a part: the question of a response of which it is no whole answer, and the response up to it."""
+META_HISTORY = "history"
+"""Key of a sample's `meta` for the dialogue before its response: a text, or a list of turns."""
+DIALOGUE_KEYS = (META_HISTORY, "dialogue_history")
+"""Keys of `meta` under which data sets keep a dialogue."""
 
 
 class Label(StrEnum):

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from knowhalu.llm.framing import chat_messages, chat_prefill, render_completion_prompt
 from knowhalu.llm.options import DialectName
 from knowhalu.requests import Generate
 
@@ -149,12 +150,13 @@ class ServerSession:
         if self.style == "completion":
             return {"prompt": render_completion_prompt(request)}
         prefill, _ = self.prefill(request)
-        user = request.prompt if self.prefills else request.prompt + request.prefill
-        system = request.system if self.system_role else ""
-        if system != request.system:
-            user = f"{request.system}\n\n{user}"
-        turns = (("system", system), ("user", user), ("assistant", prefill))
-        fields: dict[str, Any] = {"messages": [{"role": role, "content": text} for role, text in turns if text]}
+        messages = chat_messages(request, system_role=self.system_role)
+        if prefill:
+            messages.append({"role": "assistant", "content": prefill})
+        elif not self.prefills and request.prefill:
+            gap = " " if request.turns and not request.prefill[0].isspace() else ""
+            messages[-1]["content"] += f"{gap}{request.prefill}"
+        fields: dict[str, Any] = {"messages": messages}
         if prefill and self.dialect.continues:
             fields |= {"continue_final_message": True, "add_generation_prompt": False}
         return fields | dict(self.dialect.no_thinking) | ({"reasoning_effort": "low"} if self.thinks else {})
@@ -191,13 +193,9 @@ class ServerSession:
             return request.prefill, ""
         if not self.prefills:
             return "", ""
-        trimmed = request.prefill.rstrip()
-        return trimmed, request.prefill[len(trimmed) :]
-
-
-def render_completion_prompt(request: Generate) -> str:
-    """Return the text that a plain completion continues: system prompt, prompt and prefill."""
-    return f"{request.system}\n\n{request.prompt}{request.prefill}" if request.system else request.prompt + request.prefill
+        begun = chat_prefill(request)
+        trimmed = begun.rstrip()
+        return trimmed, begun[len(trimmed) :]
 
 
 def _escape_regex(text: str) -> str:

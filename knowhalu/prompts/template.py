@@ -8,7 +8,7 @@ differ by task, form or query formulation are in the head, so that one file serv
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -43,6 +43,21 @@ def section(name: str, text: str = "") -> PromptText:
     return PromptText(f"{heading} {shield(text)}" if text else heading)
 
 
+def find_turns(prompt: str, reply: Collection[str]) -> tuple[int, ...]:
+    """Return where the turns of a chat begin in a prompt, first the user's: the model writes the sections named in `reply`.
+
+    The heading that opens a reply ends the user's turn. Data can open no section, so it cannot take a turn.
+    """
+    turns: list[int] = []
+    for match in SECTION.finditer(prompt) if reply else ():
+        is_reply = re.sub(r" \d+$", "", match[1]) in reply
+        if not turns:
+            turns.append(match.start())
+        if is_reply == bool(len(turns) % 2):
+            turns.append(match.end() if is_reply else match.start())
+    return tuple(place for place in turns if place < len(prompt))  # the last heading opens the reply
+
+
 def join_sections(sections: Iterable[PromptText]) -> PromptText:
     """Put sections one below the other."""
     return PromptText("\n".join(sections))
@@ -50,6 +65,7 @@ def join_sections(sections: Iterable[PromptText]) -> PromptText:
 
 class _PromptHeader(Record):
     holes: tuple[str, ...]
+    reply: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     max_tokens: int = Field(256, ge=1)
     system: str = ""
@@ -63,6 +79,7 @@ class Prompt:
     name: str
     file: Path
     holes: tuple[str, ...]
+    reply: tuple[str, ...]
     stop: tuple[str, ...]
     max_tokens: int
     system: str
@@ -164,7 +181,7 @@ def parse_prompt(name: str, file: Path, text: str) -> Prompt:
     if holes:
         _check_tail(body, holes, place)
     return Prompt(
-        name, file, head.holes, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
+        name, file, head.holes, head.reply, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
         hashlib.sha256(text.encode()).hexdigest(),
     )  # fmt: skip
 

@@ -1,0 +1,36 @@
+"""A request as a model gets it: one text, or the messages of a chat.
+
+In a chat, the instruction is the system prompt, each worked example a pair of turns, and the reply the turn of the model.
+"""
+
+from itertools import pairwise
+
+from knowhalu.requests import Generate
+
+Message = dict[str, str]
+
+
+def chat_messages(request: Generate, *, system_role: bool = True) -> list[Message]:
+    """Return the messages up to the model's turn; without a `system_role`, the system prompt opens the first of the user's.
+
+    Roles alternate, as many chat templates demand. A prompt without turns is one message.
+    """
+    system, texts = request.system, [request.prompt]
+    if request.turns:
+        ends = (*request.turns, len(request.prompt))
+        system = "\n\n".join(text for text in (system, request.prompt[: ends[0]].strip()) if text)
+        texts = [request.prompt[start:end].strip() for start, end in pairwise(ends)]
+    if system and not system_role:
+        texts[0] = f"{system}\n\n{texts[0]}"
+    turns = [{"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(texts)]
+    return [{"role": "system", "content": system}, *turns] if system and system_role else turns
+
+
+def chat_prefill(request: Generate) -> str:
+    """Return the beginning of the model's turn: what follows a heading in a plain prompt begins a message there."""
+    return request.prefill.lstrip()
+
+
+def render_completion_prompt(request: Generate) -> str:
+    """Return the text that a plain completion continues: system prompt, prompt and prefill."""
+    return f"{request.system}\n\n{request.prompt}{request.prefill}" if request.system else request.prompt + request.prefill
