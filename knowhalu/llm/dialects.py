@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from knowhalu.llm.framing import chat_messages, chat_prefill, render_completion_prompt
+from knowhalu.llm.framing import chat_messages, render_completion_prompt, reply_heading
 from knowhalu.llm.options import DialectName
 from knowhalu.requests import Generate
 
@@ -153,9 +153,8 @@ class ServerSession:
         messages = chat_messages(request, system_role=self.system_role)
         if prefill:
             messages.append({"role": "assistant", "content": prefill})
-        elif not self.prefills and request.prefill:
-            gap = " " if request.turns and not request.prefill[0].isspace() else ""
-            messages[-1]["content"] += f"{gap}{request.prefill}"
+        elif not self.prefills and (begun := _begun(request)):
+            messages[-1]["content"] += f"\n{begun}" if request.turns else begun
         fields: dict[str, Any] = {"messages": messages}
         if prefill and self.dialect.continues:
             fields |= {"continue_final_message": True, "add_generation_prompt": False}
@@ -193,9 +192,14 @@ class ServerSession:
             return request.prefill, ""
         if not self.prefills:
             return "", ""
-        begun = chat_prefill(request)
+        begun = _begun(request)
         trimmed = begun.rstrip()
         return trimmed, begun[len(trimmed) :]
+
+
+def _begun(request: Generate) -> str:
+    """Return the beginning of the model's turn; free text needs none, as examples show the heading that it begins with."""
+    return reply_heading(request) + request.prefill if request.prefill or request.choices else ""
 
 
 def _escape_regex(text: str) -> str:

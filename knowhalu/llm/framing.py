@@ -1,6 +1,7 @@
 """A request as a model gets it: one text, or the messages of a chat.
 
-In a chat, the instruction is the system prompt, each worked example a pair of turns, and the reply the turn of the model.
+In a chat, the instruction is the system prompt, each worked example a pair of turns, and the reply the turn of the model, which
+begins with the heading of the reply.
 """
 
 from itertools import pairwise
@@ -20,15 +21,25 @@ def chat_messages(request: Generate, *, system_role: bool = True) -> list[Messag
         ends = (*request.turns, len(request.prompt))
         system = "\n\n".join(text for text in (system, request.prompt[: ends[0]].strip()) if text)
         texts = [request.prompt[start:end].strip() for start, end in pairwise(ends)]
+    if reply_heading(request):
+        del texts[-1]
     if system and not system_role:
         texts[0] = f"{system}\n\n{texts[0]}"
     turns = [{"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(texts)]
     return [{"role": "system", "content": system}, *turns] if system and system_role else turns
 
 
-def chat_prefill(request: Generate) -> str:
-    """Return the beginning of the model's turn: what follows a heading in a plain prompt begins a message there."""
-    return request.prefill.lstrip()
+def reply_heading(request: Generate) -> str:
+    """Return the heading that opens the reply at the end of a prompt with turns; "" where the reply has none."""
+    return request.prompt[request.turns[-1] :] if request.turns and len(request.turns) % 2 == 0 else ""
+
+
+def without_heading(text: str, request: Generate) -> str:
+    """Return a reply as it would continue the prompt: without the heading, which a model writes itself in a turn of its own."""
+    heading, body = reply_heading(request), text.lstrip()
+    if not heading or not body:
+        return text
+    return body.removeprefix(heading) if body.startswith(heading) else f" {body}"
 
 
 def render_completion_prompt(request: Generate) -> str:

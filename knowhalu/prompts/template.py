@@ -46,7 +46,7 @@ def section(name: str, text: str = "") -> PromptText:
 def find_turns(prompt: str, reply: Collection[str]) -> tuple[int, ...]:
     """Return where the turns of a chat begin in a prompt, first the user's: the model writes the sections named in `reply`.
 
-    The heading that opens a reply ends the user's turn. Data can open no section, so it cannot take a turn.
+    Data can open no section, so it cannot take a turn.
     """
     turns: list[int] = []
     for match in SECTION.finditer(prompt) if reply else ():
@@ -54,8 +54,8 @@ def find_turns(prompt: str, reply: Collection[str]) -> tuple[int, ...]:
         if not turns:
             turns.append(match.start())
         if is_reply == bool(len(turns) % 2):
-            turns.append(match.end() if is_reply else match.start())
-    return tuple(place for place in turns if place < len(prompt))  # the last heading opens the reply
+            turns.append(match.start())
+    return tuple(turns)
 
 
 def join_sections(sections: Iterable[PromptText]) -> PromptText:

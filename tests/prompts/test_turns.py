@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.llm.framing import chat_messages, chat_prefill, render_completion_prompt
+from knowhalu.llm.framing import chat_messages, render_completion_prompt, reply_heading, without_heading
 from knowhalu.methods.baselines.judge import judge_request
 from knowhalu.prompts.book import BASELINES, CONLI, KnowHaluPromptBook, PromptBook, factored_family, knowhalu_family
 from knowhalu.prompts.template import find_turns, load_prompt
@@ -45,26 +45,26 @@ def test_a_chat_has_the_text_of_the_prompt_in_alternating_turns(name, task):
     assert roles(turns) == ["user", "assistant"] * (len(turns) // 2) + ["user"] and len(turns) > 5
     assert all(m["content"] == m["content"].strip() != "" for m in turns)
     everything = "".join(m["content"] for m in (system, *turns))
-    assert "".join(everything.split()) == "".join(request.prompt.split())
+    assert "".join(everything.split()) + "".join(reply_heading(request).split()) == "".join(request.prompt.split())
 
 
-@pytest.mark.parametrize(("name", "opening", "first", "last"), [
-    ("extract", "### Asked for:", "the name of one ocean\n### Reason: ", "### Entity: The Atlantic Ocean"),
-    ("query", "### Thought 1:", "Neither the question", "### General query 1: Who wrote The Trial?"),
-    ("knowledge", "### Knowledge:", "The Trial is a novel", "The Trial is a novel by Franz Kafka."),
-    ("judge", "### Judgment:", "Knowledge 1 says", "### Label:\nINCORRECT"),
+@pytest.mark.parametrize(("name", "heading", "last"), [
+    ("extract", "### Asked for:", "### Entity: The Atlantic Ocean"), ("judge", "### Judgment:", "### Label:\nINCORRECT"),
+    ("query", "### Thought 1:", "### General query 1: Who wrote The Trial?"), ("knowledge", "### Knowledge:", "Franz Kafka."),
 ])  # fmt: skip
-def test_an_example_is_asked_by_the_user_and_answered_by_the_model(name, opening, first, last):
-    _, asked, answered, *_ = chat_messages(stage_requests(SAMPLES[Task.QA])[name])
-    assert asked["content"].endswith(opening)
-    assert answered["content"].startswith(first) and answered["content"].endswith(last)
+def test_an_example_is_asked_by_the_user_and_answered_by_the_model_under_a_heading(name, heading, last):
+    request = stage_requests(SAMPLES[Task.QA])[name]
+    _, asked, answered, *_ = chat_messages(request)
+    assert "### " in asked["content"] and heading not in asked["content"]
+    assert answered["content"].startswith(f"{heading} ") and answered["content"].endswith(last)
+    assert reply_heading(request) == heading.replace("1", "2")
 
 
 def test_queries_of_a_check_are_turns_of_the_model_and_knowledge_comes_from_the_user():
     *_, sample, asked, known = chat_messages(stage_requests(SAMPLES[Task.QA])["query"])
-    assert sample["content"].endswith("### Answer: Ilse Brand.\n### Thought 1:")
-    assert asked["content"].startswith("Find the author.\n### Specific query 1: Did Ilse Brand write")
-    assert known == {"role": "user", "content": "### Knowledge 1: Ilse Brand wrote Blue Lamp.\n### Thought 2:"}
+    assert sample["content"].endswith("### Answer: Ilse Brand.")
+    assert asked["content"].startswith("### Thought 1: Find the author.\n### Specific query 1: Did Ilse Brand write")
+    assert known == {"role": "user", "content": "### Knowledge 1: Ilse Brand wrote Blue Lamp."}
 
 
 @pytest.mark.parametrize("name", ["extract", "query", "knowledge", "judge"])
@@ -103,7 +103,8 @@ def test_every_prompt_with_demonstrations_says_what_the_model_writes():
 @pytest.mark.parametrize("name", [n for n, spec in BASELINES.prompts.items() if spec.demonstrate and "sample" in spec.holes])
 def test_examples_of_the_baselines_are_turns_too(name):
     _, *turns = chat_messages(judge_request(PromptBook(BASELINES), name, SAMPLES[Task.QA], [PASSAGE]))
-    assert len(turns) >= 9 and all(m["content"].endswith(":") for m in turns[::2])
+    opening = reply_heading(judge_request(PromptBook(BASELINES), name, SAMPLES[Task.QA], [PASSAGE]))
+    assert len(turns) >= 9 and all(m["content"].startswith(opening) for m in turns[1::2])
 
 
 def test_a_prompt_that_names_no_reply_is_one_message():
@@ -127,9 +128,18 @@ def test_the_system_prompt_of_the_settings_stands_before_the_instruction():
     request = Generate(prompt, system="Be brief.", turns=find_turns(prompt, ("Label",)), prefill=" NO")
     assert chat_messages(request) == [
         {"role": "system", "content": "Be brief.\n\nDo it."},
-        {"role": "user", "content": "### Question: Who?\n### Label:"},
-        {"role": "assistant", "content": "YES"},
-        {"role": "user", "content": "### Question: When?\n### Label:"},
+        {"role": "user", "content": "### Question: Who?"},
+        {"role": "assistant", "content": "### Label:\nYES"},
+        {"role": "user", "content": "### Question: When?"},
     ]
-    assert chat_prefill(request) == "NO"
     assert render_completion_prompt(request) == f"Be brief.\n\n{prompt} NO"
+
+
+@pytest.mark.parametrize(("reply", "read"), [
+    ("### Label: YES", " YES"), ("\n### Label:\nYES", "\nYES"), ("YES", " YES"), ("  YES", " YES"), ("", ""),
+    ("### Other: YES", " ### Other: YES"),
+])  # fmt: skip
+def test_a_reply_is_read_as_if_it_went_on_from_its_heading(reply, read):
+    prompt = "Do it.\n\n### Question: Who?\n### Label:"
+    assert without_heading(reply, Generate(prompt, turns=find_turns(prompt, ("Label",)))) == read
+    assert without_heading(reply, Generate(prompt)) == reply

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.clauses import clause_segments, claims_nothing, split_clauses
+from knowhalu.text.clauses import claims_nothing, clause_segments, split_clauses
 
 PARTED = [
     ("Marie Curie was born in Warsaw and died in Passy.", ["Marie Curie was born in Warsaw.", "Marie Curie died in Passy."]),

@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any, Literal
 
 from knowhalu.errors import ModelError, StageError
-from knowhalu.llm.framing import chat_messages, chat_prefill, render_completion_prompt
+from knowhalu.llm.framing import chat_messages, render_completion_prompt, reply_heading
 from knowhalu.llm.options import SHORTER_PROMPT_HINT
 from knowhalu.llm.thinking import close_thinking
 from knowhalu.llm.turn_tokens import TurnTokens
@@ -82,7 +82,8 @@ class PromptEncoder:
         """Return the text that the model continues."""
         if not self.is_chat:
             return render_completion_prompt(request)
-        return self._chat(chat_messages(request, system_role=self._takes_system_prompt)) + chat_prefill(request)
+        messages = chat_messages(request, system_role=self._takes_system_prompt)
+        return self._chat(messages) + reply_heading(request) + request.prefill
 
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a text; a chat template writes its special tokens itself."""

@@ -51,7 +51,7 @@ def encoder(tmp_path_factory):
 @pytest.mark.parametrize("name", ANSWER_STARTS)
 def test_the_reply_begins_in_the_answer_of_the_models_turn(encoder, name):
     text = encoder(name).text(REQUEST)
-    assert text.endswith(f"{ANSWER_STARTS[name]}It is.\n### Label:\n")
+    assert text.endswith(f"{ANSWER_STARTS[name]}{REQUEST.prefill}")
     assert text.count(REQUEST.prompt) == text.count("You check facts.") == 1
     assert text.index("You check facts.") < text.index(REQUEST.prompt)
 
@@ -75,6 +75,7 @@ def test_examples_are_turns_of_the_model_that_are_the_same_for_every_sample(enco
     common = os.path.commonprefix([one, two])
     assert common.rstrip().endswith("### Question:") and one.count("### Question:") == common.count("### Question:") == 12
     assert one.count("You look at a question and at an answer") == 1
+    assert one.endswith(f"{ANSWER_STARTS[name]}### Asked for:")
 
 
 @pytest.mark.parametrize("name", ANSWER_STARTS)
