@@ -59,7 +59,7 @@ def test_an_extraction_is_uncertain_where_the_facts_were_checked_in_spite_of_it(
     judgment = Judgment(form=None, label="CORRECT", confidence=0.9, rationale="", confidence_source="probability")
     segment = Segment(start=0, end=3, text="No.", label="CORRECT", probability=0.1, base=judgment)
     verdict = Verdict(
-        id="1", task="qa", method="m", label="INCORRECT" if hallucinated else "CORRECT", hallucinated=hallucinated,
+        id="1", task="qa", method="m", label="INCORRECT" if hallucinated else "CORRECT", hallucinated=hallucinated, kind=None,
         probability=0.4, reason="", segments=(segment,) if checked else (),
         extraction=Extraction(entity=None, asked_for="a date", reason="", confidence=0.4, refusal=refusal),
     )  # fmt: skip
