@@ -1,7 +1,8 @@
 """A request as a model gets it: one text, or the messages of a chat.
 
 In a chat, the instruction is the system prompt, each worked example a pair of turns, and the reply the turn of the model, which
-begins with the heading of the reply.
+begins with the heading of the reply. Qwen2.5-Coder-1.5B found the knowledge of six queries of six in this form, of four where
+the heading ended the user's turn, and of none where all was one message: it wrote that there was no information.
 """
 
 from itertools import pairwise
