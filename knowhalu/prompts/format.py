@@ -10,9 +10,9 @@ from knowhalu.prompts.examples import TASK_FIELDS, ExampleSource
 from knowhalu.prompts.shielding import shield
 from knowhalu.prompts.template import PromptText, join_sections, section
 from knowhalu.types import (
-    DIALOGUE_KEYS,
     META_ASKED,
     META_BEFORE,
+    META_HISTORY,
     META_SINGLE_CLAIM,
     Entity,
     Label,
@@ -34,6 +34,8 @@ CLAIM, CLAIMS, QUESTION, SOURCE, HYPOTHESIS, REASONING, SUPPORTED = (
     "Claim", "Claims", "Question", "Source", "Hypothesis", "Reasoning", "Supported",
 )  # fmt: skip
 CONVERSATION, BEFORE = "Conversation", "Text before"
+DIALOGUE_KEYS = (META_HISTORY, "dialogue_history")
+"""Keys of `meta` under which data sets keep a dialogue."""
 YES, NO, NO_CLAIM_WORD = "Yes", "No", "none"
 
 
