@@ -115,8 +115,10 @@ class Generate(Request[Completion]):
     """Request an LLM's continuation of a prompt. Reply: `Completion`.
 
     A chat model receives `system` and `prompt` as messages and continues a reply that begins with `prefill`; a completion model
-    continues all of it as one text. The first `fixed` characters of the prompt are the same for every sample. With `choices`,
-    the reply is one of them. With `bypass_cache`, a stored reply is not used.
+    continues all of it as one text. `turns` are the offsets in the prompt at which the turns of the user and the model begin by
+    turns; what is before the first is the instruction. Without turns, the prompt is one message. The first `fixed` characters
+    of the prompt are the same for every sample. With `choices`, the reply is one of them. With `bypass_cache`, a stored reply is
+    not used.
     """
 
     prompt: str
@@ -129,3 +131,4 @@ class Generate(Request[Completion]):
     temperature: float = 0.0
     seed: int = 0
     bypass_cache: bool = False
+    turns: tuple[int, ...] = ()

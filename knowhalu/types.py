@@ -52,13 +52,13 @@ class InconclusiveReason(StrEnum):
 
 NO_INFORMATION = "No specific information is available."
 META_GROUP, META_PAIR, META_SET, META_PART = "group", "pair", "set", "part"
-META_TYPE, META_SPANS, META_SAMPLES = "type", "spans", "samples"
+META_TYPE, META_SPANS, META_SAMPLES, META_HISTORY = "type", "spans", "samples", "history"
 """Keys of a sample's `meta` that are used: the group of rows that are not independent, the pair that two rows form, the data set
-and its part, the error type of a hallucination, its characters as a list of [start, end], and further responses."""
-
-
-META_SINGLE_CLAIM = "single_claim"
-"""Key of the `meta` of a part that is the only claim of its response."""
+and its part, the error type of a hallucination, its characters as a list of [start, end], further responses, and the dialogue
+before the response."""
+META_SINGLE_CLAIM, META_ASKED, META_BEFORE = "single_claim", "asked", "text_before"
+"""Keys of the `meta` of a part: whether it is the only claim of its response, the question if it is no whole answer to it, and
+the response up to it."""
 
 
 class Label(StrEnum):

@@ -84,6 +84,8 @@ def show(name: str, form: str, formulation: str, folder: Path | None, text: dict
         f"at most {request.max_tokens} tokens, up to {stops}",
         err=True,
     )
+    if count := len(request.turns) // 2:
+        click.echo(f"a chat model gets the instruction as the system prompt, and the rest in {count} pairs of turns", err=True)
 
 
 def render_request(book: KnowHaluPromptBook, name: str, sample: Sample, form: KnowledgeForm) -> Generate:

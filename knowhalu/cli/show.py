@@ -22,7 +22,7 @@ from knowhalu.results import (
 )
 from knowhalu.text.probabilities import describe_probability, format_probability
 from knowhalu.text.sentences import sanitize
-from knowhalu.types import HallucinationKind, Judgment, Label, Sample, Step
+from knowhalu.types import Extraction, HallucinationKind, Judgment, Label, Sample, Step
 
 LABEL_STYLES = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ HALLUCINATED", "bold red"),
           Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip
@@ -205,12 +205,21 @@ def _extraction(verdict: Verdict) -> list[Text]:
     extraction = verdict.extraction
     if extraction is None:
         return []
-    given = f"“{shorten_text(extraction.entity)}”" if extraction.entity else "nothing"
-    given = "a refusal, which is no hallucination" if extraction.refusal else given
     sure = format_probability(extraction.confidence)
-    first = f"asked for: {shorten_text(extraction.asked_for)}; the answer gives: {given} ({sure})"
+    first = f"asked for: {shorten_text(extraction.asked_for)}; the answer gives: {_given(verdict, extraction)} ({sure})"
     named = extraction.entity is not None and extraction.reason == f"the answer names {extraction.entity!r}"  # as in `first`
     return [Text(first), *([Text(shorten_text(extraction.reason, 600))] if extraction.reason and not named else [])]
+
+
+def _given(verdict: Verdict, extraction: Extraction) -> str:
+    """Say what an answer gives; a refusal, or nothing, is uncertain where the facts were checked in spite of it."""
+    if extraction.entity:
+        return f"“{shorten_text(extraction.entity)}”"
+    if verdict.segments:
+        return "perhaps a refusal" if extraction.refusal else "perhaps nothing"
+    if not extraction.refusal:
+        return "nothing"
+    return "a refusal" if verdict.hallucinated else "a refusal, which is no hallucination"
 
 
 def _stage(stage: CascadeStage) -> Text:

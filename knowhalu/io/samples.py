@@ -12,13 +12,13 @@ from pydantic import ValidationError
 
 from knowhalu.errors import InputError
 from knowhalu.io.rows import BYTE_ORDER_MARK, decode_utf8, is_json_object, parse_json, read_json_rows
-from knowhalu.types import META_SAMPLES, META_SET, HallucinationKind, Sample
+from knowhalu.types import META_HISTORY, META_SAMPLES, META_SET, HallucinationKind, Sample
 
 RESPONSE_FIELDS = ("response", "answer", "summary", "claim")
 SOURCE_FIELDS = ("documents", "document", "context")
 DOCUMENT_FIELDS = ("id", "title", "text")
-META_FIELDS = ("split", "origin", "source")
-"""Fields of common data sets that are copied to `meta`."""
+META_FIELDS = ("split", "origin", "source", META_HISTORY)
+"""Fields that are copied to `meta`: those of common data sets, and the dialogue before a response."""
 
 SAMPLE_FIELDS = ("id", "question", *RESPONSE_FIELDS, *SOURCE_FIELDS, "knowledge", "label", "kind", "meta", *META_FIELDS)
 FAITHFUL_LABELS = frozenset({"faithful", "correct", "right", "supported", "no", "0", "false"})
@@ -75,7 +75,10 @@ class InputHashes:
 
     def add(self, sample: Sample) -> None:
         """Add the next sample."""
-        meta = json.dumps([sample.meta.get(name) for name in (META_SET, META_SAMPLES)], sort_keys=True, default=str)
+        decisive = [sample.meta.get(name) for name in (META_SET, META_SAMPLES)]
+        if META_HISTORY in sample.meta:  # else the hashes in older outcomes would be others
+            decisive.append(sample.meta[META_HISTORY])
+        meta = json.dumps(decisive, sort_keys=True, default=str)
         self.contents.append(int(hash_sample(sample), 16))
         self._metas.append(int(blake2b(meta.encode(), digest_size=4).hexdigest(), 16))
 

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from knowhalu.llm.framing import chat_messages, render_completion_prompt, reply_heading
 from knowhalu.llm.options import DialectName
 from knowhalu.requests import Generate
 
@@ -149,12 +150,12 @@ class ServerSession:
         if self.style == "completion":
             return {"prompt": render_completion_prompt(request)}
         prefill, _ = self.prefill(request)
-        user = request.prompt if self.prefills else request.prompt + request.prefill
-        system = request.system if self.system_role else ""
-        if system != request.system:
-            user = f"{request.system}\n\n{user}"
-        turns = (("system", system), ("user", user), ("assistant", prefill))
-        fields: dict[str, Any] = {"messages": [{"role": role, "content": text} for role, text in turns if text]}
+        messages = chat_messages(request, system_role=self.system_role)
+        if prefill:
+            messages.append({"role": "assistant", "content": prefill})
+        elif not self.prefills and (begun := _begun(request)):
+            messages[-1]["content"] += f"\n{begun}" if request.turns else begun
+        fields: dict[str, Any] = {"messages": messages}
         if prefill and self.dialect.continues:
             fields |= {"continue_final_message": True, "add_generation_prompt": False}
         return fields | dict(self.dialect.no_thinking) | ({"reasoning_effort": "low"} if self.thinks else {})
@@ -191,13 +192,14 @@ class ServerSession:
             return request.prefill, ""
         if not self.prefills:
             return "", ""
-        trimmed = request.prefill.rstrip()
-        return trimmed, request.prefill[len(trimmed) :]
+        begun = _begun(request)
+        trimmed = begun.rstrip()
+        return trimmed, begun[len(trimmed) :]
 
 
-def render_completion_prompt(request: Generate) -> str:
-    """Return the text that a plain completion continues: system prompt, prompt and prefill."""
-    return f"{request.system}\n\n{request.prompt}{request.prefill}" if request.system else request.prompt + request.prefill
+def _begun(request: Generate) -> str:
+    """Return the beginning of the model's turn; free text needs none, as examples show the heading that it begins with."""
+    return reply_heading(request) + request.prefill if request.prefill or request.choices else ""
 
 
 def _escape_regex(text: str) -> str:

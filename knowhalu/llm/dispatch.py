@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from knowhalu.io.http import NoConnection, NoReply, ServerBusy, TransientFault
-from knowhalu.llm.dialects import render_completion_prompt
+from knowhalu.llm.framing import render_completion_prompt
 from knowhalu.requests import Generate
 
 CHUNK = 256

@@ -201,6 +201,8 @@ class ReplyCache:
         fields = asdict(request)
         del fields["bypass_cache"]
         fields["begun"] = fields.pop("prefill")  # the name of the field in the keys of stored replies
+        if not request.turns:  # as in the keys of replies that were stored before there were turns
+            del fields["turns"]
         decisive = [CACHE_FORMAT, self._options, identity, fields]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).digest()
 

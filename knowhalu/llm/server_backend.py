@@ -18,6 +18,7 @@ from knowhalu.io.http import TransientFault
 from knowhalu.llm.client import Clock, JsonClient, RequestRefused, Sleep
 from knowhalu.llm.dialects import DIALECTS, OWNERS, ServerSession
 from knowhalu.llm.dispatch import PromptPrefix
+from knowhalu.llm.framing import without_heading
 from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_reply import ServerReply, cut_at_stop, parse_reply, strip_echo
@@ -166,7 +167,10 @@ class ServerBackend:
     async def _continue(self, request: Generate, session: ServerSession) -> Completion:
         """Generate free text after the prompt and its prefill."""
         reply = await self._post(request, session, request.max_tokens)
-        text, stopped = cut_at_stop(reply.text.removeprefix(session.prefill(request)[1]), request.stop)
+        text = reply.text.removeprefix(session.prefill(request)[1])
+        if session.style == "chat" and not request.prefill:
+            text = without_heading(text, request)
+        text, stopped = cut_at_stop(text, request.stop)
         return Completion(
             text, "stop" if stopped else reply.finish_reason, {}, reply.logprobs,
             reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens, thinking=reply.thinking,
@@ -181,10 +185,10 @@ class ServerBackend:
         search = LabelProbabilitySearch(request.choices)
         replies = [await self._first_choice(request, session)]
         search.read("", replies[0].positions)
-        prefill, _ = session.prefill(request)
         continues = session.prefills and not replies[0].thought
         while continues and (text := search.next()) is not None:
-            further = replace(request, prefill=prefill + text, temperature=0.0)
+            begun = request.prefill if session.style == "completion" else request.prefill.rstrip()
+            further = replace(request, prefill=begun + text, temperature=0.0)
             if session.prefill(further)[1]:  # a chat template may trim it, and the model would continue from another text
                 search.read(text, ())
                 continue

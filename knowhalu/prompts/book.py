@@ -24,7 +24,7 @@ from knowhalu.prompts.examples import (
     read_examples,
 )
 from knowhalu.prompts.shielding import shield
-from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section
+from knowhalu.prompts.template import Prompt, PromptText, find_turns, join_sections, load_prompt, section
 from knowhalu.requests import Generate
 from knowhalu.types import KnowledgeForm, Label, Passage, Query, Sample, Step, Task
 
@@ -69,9 +69,10 @@ class PromptBook:
     def request(self, name: str, *variant: str, **values: PromptText) -> Generate:
         """Render one request; the system prompt of the options overrides that of the prompt."""
         prompt, system = self._prompts[name, variant], self.options.system
+        text = prompt.render(**values)
         return Generate(
-            prompt=prompt.render(**values), system=prompt.system if system is None else system, fixed=len(prompt.fixed),
-            stop=prompt.stop, max_tokens=prompt.max_tokens, seed=self.options.seed,
+            prompt=text, system=prompt.system if system is None else system, fixed=len(prompt.fixed),
+            turns=find_turns(text, prompt.reply), stop=prompt.stop, max_tokens=prompt.max_tokens, seed=self.options.seed,
         )  # fmt: skip
 
     def _load(self, name: str, variant: Variant) -> Prompt:
@@ -145,7 +146,7 @@ def _queries(folder: Path | None, task: Task, form: KnowledgeForm, formulation: 
     """Demonstrate whole chains of queries, up to the word that ends them."""
     return _join_blocks(
         join_sections([
-            layout.format_fields(task, example.fields(task)),
+            layout.format_fields(task, example.fields(task), example.before),
             *layout.format_steps(example.shown_steps(form), formulation, thoughts=True),
             section(f"{layout.THOUGHT} {len(example.steps) + 1}", example.finish),
             section(f"{layout.query_headings(formulation)[0]} {len(example.steps) + 1}", layout.END_OF_QUERIES),
@@ -169,7 +170,8 @@ def demonstrate_judgments(folder: Path | None, task: Task, form: KnowledgeForm, 
     """Demonstrate judgments: the reasons first, then the label on a line of its own."""
     return _join_blocks(
         join_sections([
-            layout.format_fields(task, example.fields(task)), *layout.format_steps(example.shown_steps(form), formulation),
+            layout.format_fields(task, example.fields(task), example.before),
+            *layout.format_steps(example.shown_steps(form), formulation),
             section(layout.JUDGMENT, example.rationale), section(layout.LABEL), PromptText(example.label),
         ])
         for example in load_examples(task, folder) if example.label is not None

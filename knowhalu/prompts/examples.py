@@ -88,9 +88,10 @@ class ExampleInput(Record):
 
 
 class WorkedExample(ExampleInput):
-    """A worked example of KnowHalu: the kind of case that it shows, and the replies of a check."""
+    """A worked example of KnowHalu: the kind of case that it shows, the text before a piece, and the replies of a check."""
 
     shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
+    before: str = ""
     extraction: ExampleExtraction | None = None
     steps: tuple[ExampleStep, ...] = ()
     finish: str = ""

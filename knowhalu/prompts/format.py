@@ -9,7 +9,19 @@ from typing import Literal, NamedTuple
 from knowhalu.prompts.examples import TASK_FIELDS, ExampleSource
 from knowhalu.prompts.shielding import shield
 from knowhalu.prompts.template import PromptText, join_sections, section
-from knowhalu.types import META_SINGLE_CLAIM, Entity, Label, Passage, Query, Sample, Step, Task
+from knowhalu.types import (
+    META_ASKED,
+    META_BEFORE,
+    META_HISTORY,
+    META_SINGLE_CLAIM,
+    Entity,
+    Label,
+    Passage,
+    Query,
+    Sample,
+    Step,
+    Task,
+)
 
 Formulation = Literal["specific", "general", "combined"]
 END_OF_QUERIES = "Done"
@@ -21,6 +33,9 @@ THOUGHT, SPECIFIC, GENERAL, KNOWLEDGE, JUDGMENT, LABEL = (
 CLAIM, CLAIMS, QUESTION, SOURCE, HYPOTHESIS, REASONING, SUPPORTED = (
     "Claim", "Claims", "Question", "Source", "Hypothesis", "Reasoning", "Supported",
 )  # fmt: skip
+CONVERSATION, BEFORE = "Conversation", "Text before"
+DIALOGUE_KEYS = (META_HISTORY, "dialogue_history")
+"""Keys of `meta` under which data sets keep a dialogue."""
 YES, NO, NO_CLAIM_WORD = "Yes", "No", "none"
 
 
@@ -29,9 +44,10 @@ def query_headings(formulation: Formulation) -> tuple[str, ...]:
     return {"specific": (SPECIFIC,), "general": (GENERAL,), "combined": (SPECIFIC, GENERAL)}[formulation]
 
 
-def format_fields(task: Task, fields: dict[str, str]) -> PromptText:
-    """Show the fields of a task: question and answer, a segment of a summary, or a claim."""
-    return join_sections(section(name.capitalize(), fields[name]) for name in TASK_FIELDS[task])
+def format_fields(task: Task, fields: dict[str, str], before: str = "") -> PromptText:
+    """Show the fields of a task: question and answer, a segment of a summary, or a claim; the text `before` it comes first."""
+    head = [section(BEFORE, before)] if before else []
+    return join_sections([*head, *(section(name.capitalize(), fields[name]) for name in TASK_FIELDS[task])])
 
 
 def shown_task(part: Sample) -> Task:
@@ -40,10 +56,25 @@ def shown_task(part: Sample) -> Task:
 
 
 def format_sample(sample: Sample) -> PromptText:
-    """Show a sample, or a segment of one."""
-    task = shown_task(sample)
-    names = TASK_FIELDS[task]
-    return format_fields(task, {names[0]: sample.question or "", names[-1]: sample.response})
+    """Show a sample, or a piece of one, after what it can only be understood by.
+
+    That grows at its end from piece to piece of a response, so a model has most of it in its cache.
+    """
+    asked = sample.question or str(sample.meta.get(META_ASKED) or "")
+    shown = {CONVERSATION: format_dialogue(sample), QUESTION: asked, BEFORE: str(sample.meta.get(META_BEFORE) or "")}
+    response = section(TASK_FIELDS[shown_task(sample)][-1].capitalize(), sample.response)
+    return join_sections([*(section(name, text) for name, text in shown.items() if text), response])
+
+
+def format_dialogue(sample: Sample) -> str:
+    """Return the turns before a response, one on each line; an object with a role and its content is such a turn, too."""
+    turns = next((found for key in DIALOGUE_KEYS if (found := sample.meta.get(key))), ())
+    if isinstance(turns, str):
+        return turns.strip()
+    if not isinstance(turns, list | tuple):
+        return ""
+    fields = [(str(t.get("role", "")), str(t.get("content", ""))) if isinstance(t, dict) else ("", str(t)) for t in turns]
+    return "\n".join(f"{role}: {content}" if role else content for role, content in fields if content)
 
 
 def format_query(query: Query, formulation: Formulation, number: int | None = None) -> list[PromptText]:

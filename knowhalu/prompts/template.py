@@ -8,7 +8,7 @@ differ by task, form or query formulation are in the head, so that one file serv
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -26,6 +26,7 @@ VARIANT_VALUES = (tuple(map(str, Task)), tuple(map(str, KnowledgeForm)), FORMULA
 """The variants that a word of a prompt may depend on: the task, the form of knowledge, the formulation of queries."""
 SECTION = re.compile(r"^### ([A-Z][\w -]*):", re.MULTILINE)
 """The heading of a section."""
+_NUMBER = re.compile(r" \d+$")
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 
 
@@ -43,6 +44,21 @@ def section(name: str, text: str = "") -> PromptText:
     return PromptText(f"{heading} {shield(text)}" if text else heading)
 
 
+def find_turns(prompt: str, reply: Collection[str]) -> tuple[int, ...]:
+    """Return where the turns of a chat begin in a prompt, first the user's: the model writes the sections named in `reply`.
+
+    Data can open no section, so it cannot take a turn.
+    """
+    turns: list[int] = []
+    for match in SECTION.finditer(prompt) if reply else ():
+        is_reply = _NUMBER.sub("", match[1]) in reply
+        if not turns:
+            turns.append(match.start())
+        if is_reply == bool(len(turns) % 2):
+            turns.append(match.start())
+    return tuple(turns)
+
+
 def join_sections(sections: Iterable[PromptText]) -> PromptText:
     """Put sections one below the other."""
     return PromptText("\n".join(sections))
@@ -50,6 +66,7 @@ def join_sections(sections: Iterable[PromptText]) -> PromptText:
 
 class _PromptHeader(Record):
     holes: tuple[str, ...]
+    reply: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     max_tokens: int = Field(256, ge=1)
     system: str = ""
@@ -63,6 +80,7 @@ class Prompt:
     name: str
     file: Path
     holes: tuple[str, ...]
+    reply: tuple[str, ...]
     stop: tuple[str, ...]
     max_tokens: int
     system: str
@@ -163,8 +181,10 @@ def parse_prompt(name: str, file: Path, text: str) -> Prompt:
     _check_declared(file, head.holes, holes, place)
     if holes:
         _check_tail(body, holes, place)
+    if head.reply and (opens := _heading_at_end(body)) and opens not in head.reply:
+        raise PromptError(f"{file}: head, reply: the section {opens!r}, which the model goes on with, is missing")
     return Prompt(
-        name, file, head.holes, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
+        name, file, head.holes, head.reply, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
         hashlib.sha256(text.encode()).hexdigest(),
     )  # fmt: skip
 
@@ -228,6 +248,12 @@ def _check_tail(body: str, holes: list[tuple[int, str]], place: Callable[[int], 
         start, end = match.start(), following.start()
         if start > first and not any(start < at < end for at, _ in holes):
             raise PromptError(f"{place(start)}: ${name} is misplaced: the fixed section {match[1]!r} comes after it")
+
+
+def _heading_at_end(body: str) -> str:
+    """Return the name of the section that a prompt leaves open, without its number; "" where it leaves none open."""
+    last = next((match for match in SECTION.finditer(body) if match.end() == len(body)), None)
+    return _NUMBER.sub("", last[1]) if last else ""
 
 
 def _pieces(body: str) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from knowhalu.text.questions import declines_to_answer
-from knowhalu.text.sentences import Span, content_words, sentences
+from knowhalu.text.sentences import Span, content_words, pack_spans, sentences, word_count
 from knowhalu.text.wordlists import DETERMINERS, HELPERS, NAME_PATTERN, PREPOSITIONS, VERBS
 
 
@@ -235,6 +235,20 @@ def independent_clauses(sentence: str) -> list[tuple[int, int]]:
         if find_subject(left) and find_subject(right):
             return [(0, joint.start()), *((a + joint.end(), b + joint.end()) for a, b in independent_clauses(right))]
     return whole
+
+
+def clause_segments(text: str, limit: int) -> list[Span]:
+    """Pack sentences into segments of at most `limit` words (KnowHalu, section 4.3).
+
+    A longer sentence is split between independent clauses only: half an enumeration or half a clause cannot be judged, so what
+    is still longer stays whole.
+    """
+    parts: list[Span] = []
+    for span in sentences(text):
+        whole = word_count(span.text) <= limit
+        for start, end in [(0, len(span.text))] if whole else independent_clauses(span.text):
+            parts.append(Span(span.start + start, span.start + end, span.text[start:end]))
+    return pack_spans(text, parts, limit)
 
 
 def find_subject(sentence: str) -> str | None:

@@ -13,7 +13,7 @@ from knowhalu.methods.common.verdict import span_finding
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Finding, Segment, SkippedSpan, Verdict
 from knowhalu.text.sentences import sanitize
-from knowhalu.types import Judgment, KnowledgeForm, Label, Sample
+from knowhalu.types import Extraction, Judgment, KnowledgeForm, Label, Sample
 from tests.support import scripted_checks
 from tests.support.scripted_checks import segment_of
 
@@ -48,6 +48,23 @@ def test_outcome_is_shown_without_colours_in_a_pipe(knowhalu):
     ):
         assert part in output
     assert "Which planet is it?" not in output
+
+
+@pytest.mark.parametrize(("refusal", "checked", "hallucinated", "given"), [
+    (True, False, False, "a refusal, which is no hallucination (0.40)"), (True, False, True, "a refusal (0.40)"),
+    (True, True, True, "perhaps a refusal (0.40)"), (False, True, False, "perhaps nothing (0.40)"),
+    (False, False, True, "nothing (0.40)"),
+])  # fmt: skip
+def test_an_extraction_is_uncertain_where_the_facts_were_checked_in_spite_of_it(capsys, refusal, checked, hallucinated, given):
+    judgment = Judgment(form=None, label="CORRECT", confidence=0.9, rationale="", confidence_source="probability")
+    segment = Segment(start=0, end=3, text="No.", label="CORRECT", probability=0.1, base=judgment)
+    verdict = Verdict(
+        id="1", task="qa", method="m", label="INCORRECT" if hallucinated else "CORRECT", hallucinated=hallucinated, kind=None,
+        probability=0.4, reason="", segments=(segment,) if checked else (),
+        extraction=Extraction(entity=None, asked_for="a date", reason="", confidence=0.4, refusal=refusal),
+    )  # fmt: skip
+    show_outcome(make_console(), Sample(question="When?", response="No."), verdict)
+    assert f"asked for: a date; the answer gives: {given}" in capsys.readouterr().out
 
 
 def test_steps_show_queries_passages_and_knowledge(knowhalu):

@@ -9,6 +9,7 @@ from knowhalu.registry import METHODS
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Label, Sample
+from tests.support.chatting import open_heading
 from tests.support.fake_server import FakeServer, running
 from tests.support.tiny_llm import CHAT
 from tests.support.tiny_model import TinyModel
@@ -27,12 +28,13 @@ SAID = {
 
 
 def thinks(prompt):
-    """Say what a good model would say, by the last heading of the prompt."""
-    last = prompt.removesuffix("</><assistant>").rpartition("\n### ")[2].removesuffix(":")
+    """Say what a good model would say, by the heading of the reply."""
+    last, opening = open_heading(prompt)
     if last == "Claims":
         judged = "check it claim by claim" in prompt
-        return "1. Fritz Lang was born in Berlin" + (": INCORRECT\n### Label:\nINCORRECT" if judged else ".")
-    return SAID[last]
+        said = "1. Fritz Lang was born in Berlin" + (": INCORRECT\n### Label:\nINCORRECT" if judged else ".")
+        return f"{opening}\n{said}" if opening else said
+    return f"{opening} {SAID[last]}" if opening and not SAID[last].startswith("\n") else f"{opening}{SAID[last]}"
 
 
 def checked(name, tmp_path, **llm):

@@ -13,6 +13,7 @@ from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import HallucinationKind, Label, Sample
+from tests.support.chatting import open_heading
 from tests.support.fake_server import FakeServer, running
 from tests.support.tiny_llm import CHAT
 from tests.support.tiny_model import TinyModel
@@ -29,16 +30,17 @@ RATIONALE = "Knowledge 2 says that Fritz Lang was born in Vienna, while the answ
 
 
 def thinks(prompt):
-    """Say what a good model would say, by the last heading of the prompt."""
-    last = prompt.removesuffix("</><assistant>").rpartition("\n### ")[2]
-    if last == "Asked for:":
-        return "a city\n### Reason: The answer names a city.\n### Entity: Berlin"
-    if last == "Knowledge:":
+    """Say what a good model would say, by the heading of the reply."""
+    last, opening = open_heading(prompt)
+    if last == "Asked for":
+        return f"{opening} a city\n### Reason: The answer names a city.\n### Entity: Berlin"
+    if last == "Knowledge":
         asked_of_birth = "born" in prompt.rpartition("### Specific query:")[2]
-        return "Fritz Lang was born in Vienna in 1890." if asked_of_birth else "Metropolis was directed by Fritz Lang."
-    if last == "Judgment:":
-        return f"{RATIONALE}\n### Label:\nINCORRECT"
-    return STEPS[int(last.removeprefix("Thought ").removesuffix(":"))]
+        found = "Fritz Lang was born in Vienna in 1890." if asked_of_birth else "Metropolis was directed by Fritz Lang."
+        return f"{opening} {found}"
+    if last == "Judgment":
+        return f"{opening} {RATIONALE}\n### Label:\nINCORRECT"
+    return f"{opening} {STEPS[int(last.removeprefix('Thought '))]}"
 
 
 def settings(tmp_path, **llm):

@@ -7,6 +7,8 @@ import pytest
 from knowhalu.errors import StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
+from knowhalu.prompts.template import find_turns
+from knowhalu.requests import Generate
 from tests.support.fake_server import OWNERS, FakeServer, running
 from tests.support.llm_contract import CHOICE, FREE, LABELS, asker, changed
 from tests.support.tiny_model import TinyModel
@@ -64,6 +66,57 @@ def test_a_label_after_a_refused_prefill_has_a_probability_only_where_one_reply_
     assert sure.text == "INCORRECT" and sure.choices["INCORRECT"] > 0.99
     torn, bodies = labels(TinyModel())  # IN may become either label, and nothing can be asked after it
     assert torn.text in LABELS and torn.choices == {} and len(bodies) == 2
+
+
+PROMPT = "Say if it is wet.\n\n### Thing: The sea\n### Label:\nWET\n\n### Thing: Sand\n### Label:"
+TURNS = Generate(PROMPT, turns=find_turns(PROMPT, ("Label",)), max_tokens=16)
+EXAMPLE = [{"role": "user", "content": "### Thing: The sea"}, {"role": "assistant", "content": "### Label:\nWET"}]
+ASKED = {"role": "user", "content": "### Thing: Sand"}
+
+
+def test_examples_are_turns_of_a_chat_and_one_text_of_a_completion():
+    with running(FakeServer()) as fake:
+        ask(fake, TURNS)
+        ask(fake, TURNS, style="completion")
+    assert sent(fake)[0]["messages"] == [{"role": "system", "content": "Say if it is wet."}, *EXAMPLE, ASKED]
+    assert sent(fake)[1]["prompt"] == TURNS.prompt
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llamacpp", "sglang", "ollama", "plain"])
+def test_a_begun_reply_is_a_last_turn_of_the_model(kind):
+    with running(FakeServer(kind=kind)) as fake:
+        ask(fake, changed(TURNS, prefill=" It is dry.\n### Label:\n"))
+    assert sent(fake)[-1]["messages"][-2:] == [ASKED, {"role": "assistant", "content": "### Label: It is dry.\n### Label:"}]
+
+
+def test_turns_stay_where_the_system_role_and_a_prefill_are_refused():
+    def unwanted(body):
+        return "system" in roles(body) or roles(body)[-1] == "assistant"
+
+    message = "System role not supported; the last message must be from the user"
+    with running(FakeServer(kind="plain")) as fake:
+        fake.strike("model", refuse(message, unwanted), forever=True)
+        ask(fake, changed(TURNS, prefill=" It is dry.\n### Label:\n"), retries=0)
+    first, model, last = sent(fake)[-1]["messages"]
+    assert first == {"role": "user", "content": f"Say if it is wet.\n\n{EXAMPLE[0]['content']}"} and model == EXAMPLE[1]
+    assert last == {"role": "user", "content": "### Thing: Sand\n### Label: It is dry.\n### Label:\n"}
+
+
+@pytest.mark.parametrize(("said", "read"), [("### Label:\nDRY", "\nDRY"), ("DRY", " DRY")])
+def test_a_reply_is_read_without_the_heading_that_the_model_writes_in_its_turn(said, read):
+    with running(FakeServer(TinyModel(lambda prompt: said, 0.9999))) as fake:
+        (reply,) = ask(fake, TURNS)
+    assert reply.text == read and sent(fake)[-1]["messages"][-1] == ASKED
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llamacpp", "sglang", "ollama"])
+def test_a_label_alone_goes_on_from_its_heading(kind):
+    request = changed(TURNS, prefill="\n", choices=LABELS)
+    with running(FakeServer(TinyModel(lambda prompt: "### Label:\nINCORRECT", 0.9999), kind=kind)) as fake:
+        (reply,) = ask(fake, request)
+    assert reply.text == "INCORRECT" and reply.choices["INCORRECT"] > 0.99
+    begun = [body["messages"][-1]["content"] for body in sent(fake)]
+    assert all(text.startswith("### Label:") for text in begun) and begun[0] == "### Label:"
 
 
 @pytest.mark.parametrize("message", [

@@ -35,7 +35,7 @@ def test_detect_by_a_rule_imports_no_model_library(tmp_path):
 
 
 def test_detect_with_a_served_llm_imports_no_model_library(tmp_path):
-    with running(FakeServer(TinyModel(lambda prompt: "\nINCORRECT", 0.99))) as server:
+    with running(FakeServer(TinyModel(lambda prompt: "### Label:\nINCORRECT", 0.99))) as server:
         arguments = ["detect", "rows.jsonl", "-o", "out.jsonl", "-m", "halueval-knowledge", "--reasoner", "llm"]
         found = heavy_modules(tmp_path, *arguments, "--no-cache", "--set", f"llm.url={server.url}")
     assert found == []

@@ -129,6 +129,7 @@ def test_the_head_is_read():
             HEAD + "### Source: $source\n### Task: judge it.\n### Claim: $claim\n### Judgment:",
             "misplaced: the fixed section 'Task'",
         ),
+        (HEAD.replace("stop", 'reply = ["Label"]\nstop') + DEMO + TAIL, "reply: the section 'Judgment'.* is missing"),
         (HEAD + "It costs $5\n" + TAIL, r"one\.txt, line 6: a lone \$"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.clauses import claims_nothing, split_clauses
+from knowhalu.text.clauses import claims_nothing, clause_segments, split_clauses
 
 PARTED = [
     ("Marie Curie was born in Warsaw and died in Passy.", ["Marie Curie was born in Warsaw.", "Marie Curie died in Passy."]),
@@ -117,3 +117,28 @@ def test_any_text_gives_statements_within_it(text):
 
 def test_a_very_long_sentence_stays_whole():
     assert len(split_clauses("The mill closed and " * 5000)) == 1
+
+
+LIST = "The shop sells apples and pears, plums and figs, old maps of the coast, bread, butter, cheese and eggs from the farm."
+
+
+def test_a_segment_ends_neither_inside_a_list_nor_inside_a_clause():
+    assert [s.text for s in clause_segments(LIST, 8)] == [LIST]
+    long = f"It opened in 1911. {LIST} It closed in 1950."
+    assert [s.text for s in clause_segments(long, 8)] == ["It opened in 1911.", LIST, "It closed in 1950."]
+
+
+def test_a_long_sentence_is_split_between_clauses_with_subjects_of_their_own():
+    text = "Tom Arden built the mill in 1911, and Ida Moss wrote the anthem of the town in 1913."
+    assert [s.text for s in clause_segments(text, 10)] == [
+        "Tom Arden built the mill in 1911", "Ida Moss wrote the anthem of the town in 1913.",
+    ]  # fmt: skip
+    assert [s.text for s in clause_segments(text, 30)] == [text]
+
+
+@given(st.text(alphabet="ab .,;\n-", max_size=200), st.integers(5, 30))
+def test_segments_hold_every_word_once_and_in_order(text, limit):
+    found = clause_segments(text, limit)
+    assert all(s.text == text[s.start : s.end] for s in found)
+    assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
+    assert [c for s in found for c in s.text if c.isalnum()] == [c for c in text if c.isalnum()]

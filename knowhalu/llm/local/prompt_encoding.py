@@ -7,6 +7,7 @@ from itertools import permutations
 from typing import Any, Literal
 
 from knowhalu.errors import ModelError, StageError
+from knowhalu.llm.framing import chat_messages, render_completion_prompt, reply_heading
 from knowhalu.llm.options import SHORTER_PROMPT_HINT
 from knowhalu.llm.thinking import close_thinking
 from knowhalu.llm.turn_tokens import TurnTokens
@@ -58,7 +59,7 @@ class PromptEncoder:
     def _takes_system_prompt(self) -> bool:
         """Whether the chat template writes a system prompt; some refuse it, some leave it out."""
         try:
-            return "system prompt" in self._chat([{"role": "system", "content": "system prompt"}, *_user_message("question")])
+            return "system prompt" in self._chat(chat_messages(Generate("question", system="system prompt")))
         except Exception:  # noqa: BLE001 - a template may raise anything
             return False
 
@@ -79,12 +80,10 @@ class PromptEncoder:
 
     def text(self, request: Generate) -> str:
         """Return the text that the model continues."""
-        together = f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
         if not self.is_chat:
-            return together + request.prefill
-        if request.system and self._takes_system_prompt:
-            return self._chat([{"role": "system", "content": request.system}, *_user_message(request.prompt)]) + request.prefill
-        return self._chat(_user_message(together)) + request.prefill
+            return render_completion_prompt(request)
+        messages = chat_messages(request, system_role=self._takes_system_prompt)
+        return self._chat(messages) + reply_heading(request) + request.prefill
 
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a text; a chat template writes its special tokens itself."""
@@ -128,7 +127,3 @@ class PromptEncoder:
 
     def _decode(self, tokens: list[int]) -> str:
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-
-
-def _user_message(text: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": text}]

@@ -26,12 +26,15 @@ from knowhalu.methods.knowhalu.reasons import quoted
 from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.text.blocks import UnitKind
-from knowhalu.text.claims import NoClaim, declines_as_well, find_claims
+from knowhalu.text.claims import Claim, NoClaim, declines_as_well, find_claims
+from knowhalu.text.clauses import clause_segments
 from knowhalu.text.courtesies import is_assent
 from knowhalu.text.probabilities import complement
-from knowhalu.text.sentences import Span, segments, word_count
+from knowhalu.text.sentences import Span, word_count
 from knowhalu.text.withheld import find_withheld_answer
 from knowhalu.types import (
+    META_ASKED,
+    META_BEFORE,
     META_SINGLE_CLAIM,
     Extraction,
     HallucinationKind,
@@ -124,8 +127,8 @@ class KnowHalu:
         """Split a response into its claims, or into segments of words; what claims nothing is skipped, with the reason."""
         text = sample.response
         if self.options.segmentation == "words":
-            spans = segments(text, self.options.segment_words) if any(c.isalnum() for c in text) else []
-            return [_Part(s, sample.model_copy(update={"response": s.text}), tuple(range(s.start, s.end))) for s in spans], ()
+            spans = clause_segments(text, self.options.segment_words) if any(c.isalnum() for c in text) else []
+            return [_Part(s, _piece(sample, s), tuple(range(s.start, s.end))) for s in spans], ()
         claims = find_claims(text)
         checked = [c for c in claims if c.no_claim is None]
         skipped = tuple(
@@ -143,6 +146,10 @@ class KnowHalu:
             meta: dict[str, Any] = {name: True for name, holds in marks.items() if holds}
             if c.context and not (keeps and sample.question):
                 meta[META_CONTEXT] = c.context
+            if not keeps and sample.question:
+                meta[META_ASKED] = sample.question
+            if before := _text_before(text, c, claims):
+                meta[META_BEFORE] = before
             update = {"response": c.text, "question": sample.question if keeps else None, "meta": {**sample.meta, **meta}}
             parts.append(_Part(Span(c.start, c.end, text[c.start : c.end]), sample.model_copy(update=update), c.offsets))
         return parts, skipped
@@ -206,6 +213,19 @@ class KnowHalu:
         k = self.options.passages or (3 if part.documents else 2)
         queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
         return (yield from retrieve_passages(part, queries, k))
+
+
+def _text_before(text: str, claim: Claim, claims: Sequence[Claim]) -> str:
+    """Return a text up to a claim; "" where only courtesies come before it."""
+    told = [c.end for c in claims if c.end <= claim.start and c.no_claim not in (NoClaim.COURTESY, NoClaim.EMPTY)]
+    return text[: max(told, default=0)].strip()
+
+
+def _piece(sample: Sample, span: Span) -> Sample:
+    """Return the sample of a segment, with the text before it."""
+    before = sample.response[: span.start].strip()
+    meta = {**sample.meta, META_BEFORE: before} if before else sample.meta
+    return sample.model_copy(update={"response": span.text, "meta": meta})
 
 
 def _declines(skipped: Sequence[SkippedSpan]) -> bool:

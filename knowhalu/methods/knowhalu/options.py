@@ -29,4 +29,6 @@ class KnowHaluOptions(Record):
     segmentation: Literal["claims", "words"] = Field(
         "claims", description="parts that are judged one by one: sentences, list items and table rows, or segments of words"
     )
-    segment_words: int = Field(30, ge=5, le=200, description="maximal number of words in a segment of words")
+    segment_words: int = Field(
+        30, ge=5, le=200, description="maximal number of words in a segment of words; a longer clause stays whole"
+    )

@@ -1,5 +1,6 @@
 """Prompts by the chat templates of model families: the system prompt, the end of the thinking, and the tokens of turns."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,11 @@ import pytest
 from knowhalu.errors import StageError
 from knowhalu.llm.local.prompt_encoding import PromptEncoder
 from knowhalu.llm.thinking import split_thinking
+from knowhalu.prompts.book import KnowHaluPromptBook
+from knowhalu.prompts.examples import load_examples
 from knowhalu.prompts.shielding import shield, unshield
 from knowhalu.requests import Generate
+from knowhalu.types import Task
 from tests.support.tiny_llm import write_tokenizer
 
 TEMPLATES = Path(__file__).parent / "chat_templates"
@@ -56,6 +60,22 @@ def test_the_reply_begins_in_the_answer_of_the_models_turn(encoder, name):
 def test_a_system_prompt_opens_the_users_turn_only_where_there_is_no_system_role(encoder, name):
     together = f"{REQUEST.system}\n\n{REQUEST.prompt}"
     assert (together in encoder(name).text(REQUEST)) == (name in WITHOUT_SYSTEM)
+
+
+@pytest.mark.parametrize("name", ANSWER_STARTS)
+def test_examples_are_turns_of_the_model_that_are_the_same_for_every_sample(encoder, name):
+    chat, book = encoder(name), KnowHaluPromptBook()
+    one, two = (chat.text(book.extract(question, "Mars.")) for question in ("Which planet is red?", "Is Mars red?"))
+    model_turn = ANSWER_STARTS[name].split("<think>")[0]
+    examples = load_examples(Task.QA)
+    shown = [e.extraction.entity for e in examples if e.extraction]
+    # templates write past answers without thinking, and some in another way than the one that is asked for
+    assert one.count(model_turn) == len(shown) + 1 and len(shown) == 11
+    assert all(f"### Entity: {entity}" in one for entity in shown)
+    common = os.path.commonprefix([one, two])
+    assert common.rstrip().endswith("### Question:") and one.count("### Question:") == common.count("### Question:") == 12
+    assert one.count("You look at a question and at an answer") == 1
+    assert one.endswith(f"{ANSWER_STARTS[name]}### Asked for:")
 
 
 @pytest.mark.parametrize("name", ANSWER_STARTS)
