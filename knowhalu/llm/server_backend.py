@@ -73,8 +73,7 @@ class ServerBackend:
         """Return JSON that identifies the model as far as the server describes it: its name, files and size."""
         session = await self._open_session()
         card = next((c for c in self._cards if c.get("id") == session.model), {})
-        details = {name: card[name] for name in DESCRIPTION if card.get(name)}
-        return json.dumps({"model": session.model, **details}, sort_keys=True)
+        return json.dumps({"model": session.model, **_describe(card)}, sort_keys=True)
 
     async def about(self) -> ServerInfo:
         """Describe the server; raises BackendError where it does not answer."""
@@ -284,11 +283,18 @@ def _parse_models(payload: Any, where: str, raw: str) -> list[dict[str, Any]]:
     return [card for card in cards if isinstance(card, dict) and card.get("id")]
 
 
+def _describe(card: dict[str, Any]) -> dict[str, Any]:
+    """Return what a server tells of a model, without the context of a slot that llama.cpp tells there: it changes no reply."""
+    details = {name: card[name] for name in DESCRIPTION if card.get(name)}
+    if isinstance(meta := details.get("meta"), dict):
+        details["meta"] = {name: value for name, value in meta.items() if name != "n_ctx"}
+    return details
+
+
 def _other_model(cards: list[dict[str, Any]], expected: list[dict[str, Any]], model: str) -> str:
     """Say how a server's model differs from that of the first server; "" where both describe it alike."""
     ours, theirs = (
-        next(({name: card.get(name) for name in ("id", *DESCRIPTION)} for card in found if card.get("id") == model), {})
-        for found in (expected, cards)
+        next(({"id": card["id"], **_describe(card)} for card in found if card.get("id") == model), {}) for found in (expected, cards)
     )
     if ours == theirs:
         return ""
