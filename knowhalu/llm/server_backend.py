@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from knowhalu.errors import BackendError, ReplyError, StageError, hide_password
 from knowhalu.io.http import TransientFault
-from knowhalu.llm.client import Clock, JsonClient, RequestRefused, Sleep
+from knowhalu.llm.client import LONGER_CONTEXT_HINT, Clock, JsonClient, RequestRefused, Sleep
 from knowhalu.llm.dialects import DIALECTS, OWNERS, ServerSession
 from knowhalu.llm.dispatch import PromptPrefix
 from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
@@ -261,6 +261,9 @@ class ServerBackend:
                 if reply.unanswered:
                     reason = f"{self._client.shown_url}: {thinking_error(sent.room)}"
                     raise ReplyError("generate", reason, reply=reply.thinking)
+                if is_cut and not reply.thought and 0 < reply.completion_tokens < max_tokens:  # llama.cpp cuts it there
+                    ended = f"the model's context ended within the reply, after {reply.completion_tokens} tokens"
+                    raise ReplyError("generate", f"{self._client.shown_url}: {ended}. {LONGER_CONTEXT_HINT}", reply=reply.text)
                 return strip_echo(reply, session.prefill(request)[0] or request.prefill)
             except RequestRefused as error:
                 adapted = sent.path != session.path or session.learn(error.status, error.message, sent.body)
@@ -294,7 +297,8 @@ def _describe(card: dict[str, Any]) -> dict[str, Any]:
 def _other_model(cards: list[dict[str, Any]], expected: list[dict[str, Any]], model: str) -> str:
     """Say how a server's model differs from that of the first server; "" where both describe it alike."""
     ours, theirs = (
-        next(({"id": card["id"], **_describe(card)} for card in found if card.get("id") == model), {}) for found in (expected, cards)
+        next(({"id": card["id"], **_describe(card)} for card in found if card.get("id") == model), {})
+        for found in (expected, cards)
     )
     if ours == theirs:
         return ""

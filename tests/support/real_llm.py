@@ -15,8 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from knowhalu.requests import Generate
+
 NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+PROMPTS = Path(__file__).parents[1] / "llm" / "real" / "prompts"
+"""Prompts with short examples."""
+LABELS = ("CORRECT", "INCORRECT", "INCONCLUSIVE")
+_COLOURS = (("grass", "Green", 0), ("coal", "Yellow", 1), ("his hat", "Red", 2), ("blood", "Red", 0), ("milk", "Black", 1))
+_SHOWN = "\n".join(f"Question: What colour is {thing}?\nAnswer: {colour}.\nLabel: {LABELS[n]}\n" for thing, colour, n in _COLOURS)
+CHOICE = Generate(f"{_SHOWN}\nQuestion: What colour is snow?\nAnswer: White.\n", prefill="Label:", choices=LABELS)
+"""A label after examples, which the model would write by itself, too."""
 INSTALL = "install it with `make real`, where its wheels exist"
 SERVE = """
 import json, sys

@@ -1,14 +1,10 @@
 """A real language model for the tests of this folder, served once for each process of a run."""
 
-from pathlib import Path
-
 import pytest
 
 from knowhalu.llm.options import LLMOptions
 from knowhalu.settings import Settings
-from tests.support.real_llm import serving, write_folder
-
-PROMPTS = Path(__file__).parent / "prompts"
+from tests.support.real_llm import PROMPTS, serving, write_folder
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +24,15 @@ def settings():
     """Return a function that makes settings with short examples, which even this model imitates when it continues a text."""
 
     def make(url="", method="knowhalu", *, llm=None, **more):
-        options = {"url": url, "style": "completion", "timeout": 600, "retries": 0, "cache": False, "prompts": PROMPTS, **(llm or {})}
-        return Settings(method=method, reasoner="llm", llm=LLMOptions(**options), **more)
+        options = {
+            "url": url,
+            "style": "completion",
+            "timeout": 600,
+            "retries": 0,
+            "cache": False,
+            "prompts": PROMPTS,
+            **(llm or {}),
+        }
+        return Settings(method=method, reasoner="llm", llm=LLMOptions(**options | (llm or {})), **more)
 
     return make

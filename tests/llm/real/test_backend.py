@@ -2,29 +2,20 @@
 
 import pytest
 
-from knowhalu.llm.local.backend import TransformersBackend
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.prompts.book import KnowHaluPromptBook
 from knowhalu.requests import Generate
 from tests.support.llm_contract import (  # noqa: F401 - the shared tests that any instruct model passes
     asker,
-    changed,
     test_a_begun_reply_is_gone_on_with,
     test_a_reply_ends_at_max_tokens,
     test_a_reply_is_text_with_its_reason_and_tokens,
     test_a_stop_string_is_cut_off,
 )
+from tests.support.real_llm import CHOICE, LABELS
 
 pytestmark = pytest.mark.real
-LABELS = ("CORRECT", "INCORRECT", "INCONCLUSIVE")
-COLOURS = (("grass", "Green", 0), ("coal", "Yellow", 1), ("his hat", "Red", 2), ("blood", "Red", 0), ("milk", "Black", 1))
-SHOWN = "\n".join(f"Question: What colour is {thing}?\nAnswer: {colour}.\nLabel: {LABELS[n]}\n" for thing, colour, n in COLOURS)
-CHOICE = Generate(f"{SHOWN}\nQuestion: What colour is snow?\nAnswer: White.\n", prefill="Label:", choices=LABELS)
-
-
-def backend(url, style):
-    return ServerBackend(LLMOptions(url=url, style=style))
 
 
 @pytest.fixture(params=["chat", "completion"])
@@ -34,17 +25,13 @@ def style(request):
 
 @pytest.fixture
 def llm(server, style):
-    return asker(backend(server.url, style))
+    return asker(ServerBackend(LLMOptions(url=server.url, style=style)))
 
 
-def test_labels_have_the_probabilities_that_transformers_computes(llm, style, smollm_folder):
-    """llama.cpp computes with quantised numbers, and the backend counts all ways to write a label: near, but not equal."""
+def test_labels_have_probabilities_that_add_up_to_one(llm):
     (reply,) = llm([CHOICE])
     assert set(reply.choices) == set(LABELS) and sum(reply.choices.values()) == pytest.approx(1.0)
     assert reply.text == max(reply.choices, key=reply.choices.__getitem__)
-    whole = TransformersBackend(LLMOptions(model=str(smollm_folder), style=style, precision="fp32"))
-    [exact] = whole.answer_many([changed(CHOICE, choices=tuple(f" {label}" for label in LABELS))])
-    assert reply.choices == pytest.approx({c.strip(): p for c, p in exact.choices.items()}, abs=0.15)
 
 
 def test_labels_without_a_constraint_have_the_same_probabilities(server, style):

@@ -11,12 +11,13 @@ from knowhalu.results import Revision, Verdict
 from knowhalu.types import KnowledgeForm, Label
 
 pytestmark = pytest.mark.real
-ANSWER = {"id": "1", "question": "Who wrote Ivanhoe?", "response": "Walter Scott", "knowledge": ["Ivanhoe is a novel by Walter Scott."]}
+SOURCE = "Ivanhoe is a novel by Walter Scott."
+ANSWER = {"id": "1", "question": "Who wrote Ivanhoe?", "response": "Walter Scott", "knowledge": [SOURCE]}
 WRONG = ANSWER | {"response": "Charles Dickens wrote Ivanhoe."}
 TWO = {
     "id": "2",
     "response": "Walter Scott wrote Ivanhoe. Mark Twain wrote Roughing It.",
-    "knowledge": ["Ivanhoe is a novel by Walter Scott.", "Roughing It is a book by Mark Twain."],
+    "knowledge": [SOURCE, "Roughing It is a book by Mark Twain."],
 }
 
 

@@ -3,19 +3,22 @@
 import asyncio
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from knowhalu.api import Checker
-from knowhalu.errors import BackendError
+from knowhalu.errors import BackendError, ReplyError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Completion, Generate
 from knowhalu.results import Failure
-from tests.support.real_llm import serving
+from tests.support.llm_contract import asker
+from tests.support.real_llm import PROMPTS, serving
 
 pytestmark = pytest.mark.real
+ROOT = Path(__file__).parents[3]
 ROW = {"id": "1", "question": "Who wrote Ivanhoe?", "response": "Charles Dickens"}
 
 
@@ -28,20 +31,23 @@ def test_a_prompt_that_exceeds_the_context_is_a_failure(server, settings, style)
 
 
 def test_a_reply_that_is_cut_is_a_failure_that_says_so(server, settings, tmp_path):
-    prompt = Path("prompts/factored/claims.txt").read_text(encoding="utf-8")
-    (tmp_path / "factored").mkdir()
-    (tmp_path / "factored" / "claims.txt").write_text(re.sub(r"max_tokens = \d+", "max_tokens = 2", prompt), encoding="utf-8")
-    failure = Checker(settings(server.url, "factored", llm={"prompts": tmp_path})).check(
+    prompts = shutil.copytree(PROMPTS, tmp_path / "prompts")
+    packaged = (ROOT / "prompts" / "factored" / "claims.txt").read_text(encoding="utf-8")
+    (prompts / "factored" / "claims.txt").write_text(re.sub(r"max_tokens = \d+", "max_tokens = 2", packaged), encoding="utf-8")
+    failure = Checker(settings(server.url, "factored", llm={"prompts": prompts})).check(
         id="1", response="Charles Dickens wrote Ivanhoe.", knowledge=["Ivanhoe is a novel by Walter Scott."]
     )
     assert isinstance(failure, Failure), failure
-    assert failure.stage == "claims" and "cut off after 2 tokens" in failure.reason and failure.reply is not None
+    assert failure.stage == "claims" and re.search(r"cut off after \d tokens", failure.reason) and failure.reply is not None
 
 
-def test_a_reply_ends_where_the_context_ends():
+def test_a_reply_that_the_end_of_the_context_cuts_is_an_error():
+    """llama.cpp accepts a prompt that leaves no room for the whole reply, and ends the reply where the context ends."""
     with serving(context=256) as small:
-        (reply,) = [asyncio.run(ServerBackend(LLMOptions(url=small.url, style="completion")).answer(Generate("One, two, three, ", max_tokens=400)))]
-    assert reply.finish_reason == "length" and reply.prompt_tokens + reply.completion_tokens <= 257
+        prompt = Generate("One, two, three, four, " * 24, max_tokens=200)
+        (error,) = asker(ServerBackend(LLMOptions(url=small.url, style="completion")))([prompt])
+    assert isinstance(error, ReplyError), error
+    assert "the model's context ended within the reply" in error.reason and "llama.cpp: -c" in error.reason
 
 
 def test_a_server_that_stops_within_a_reply_is_an_error(settings):

@@ -3,11 +3,17 @@
 import pytest
 
 from knowhalu.api import Checker
+from knowhalu.llm.local.backend import TransformersBackend
+from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.results import Failure, Verdict
+from tests.support.llm_contract import asker, changed
+from tests.support.real_llm import CHOICE
 
 pytestmark = pytest.mark.real
-ANSWER = {"id": "1", "question": "Who wrote Ivanhoe?", "response": "Walter Scott", "knowledge": ["Ivanhoe is a novel by Walter Scott."]}
+SOURCE = "Ivanhoe is a novel by Walter Scott."
+ANSWER = {"id": "1", "question": "Who wrote Ivanhoe?", "response": "Walter Scott", "knowledge": [SOURCE]}
 
 
 @pytest.fixture(scope="module")
@@ -28,5 +34,14 @@ def test_a_check_in_this_process_has_every_stage_and_computes_prefixes_once(chec
 
 
 def test_a_prompt_that_exceeds_the_context_of_the_model_is_a_failure(checker):
-    failure = checker.check(**ANSWER | {"knowledge": ["Ivanhoe is a novel by Walter Scott. " * 1200]})
+    failure = checker.check(**ANSWER | {"knowledge": [f"{SOURCE} " * 1200]})
     assert isinstance(failure, Failure) and "the model's context of 8192" in failure.reason
+
+
+@pytest.mark.parametrize("style", ["chat", "completion"])
+def test_both_backends_find_the_same_probabilities_of_labels(server, smollm_folder, style):
+    """llama.cpp computes with quantised numbers, and a server's labels are counted in all ways to write them: near, not equal."""
+    (served,) = asker(ServerBackend(LLMOptions(url=server.url, style=style)))([CHOICE])
+    local = TransformersBackend(LLMOptions(model=str(smollm_folder), style=style, precision="fp32"))
+    [scored] = local.answer_many([changed(CHOICE, choices=tuple(f" {label}" for label in CHOICE.choices))])
+    assert served.choices == pytest.approx({label.strip(): p for label, p in scored.choices.items()}, abs=0.15)
