@@ -105,7 +105,7 @@ def serving(*, slots=1, context=1024, **options):
 
 
 def write_folder(folder):
-    """Write the same model as transformers reads it: its weights from the GGUF file, unquantised."""
+    """Write the same model as transformers reads it: its weights from the GGUF file, unquantised to half precision."""
     import torch
     from safetensors.torch import save_file
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -119,5 +119,7 @@ def write_folder(folder):
     tensors = load_gguf_checkpoint(source, return_tensors=True, model_to_load=names)["tensors"]
     config.save_pretrained(folder)
     AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(folder)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
+    save_file(
+        {name: tensor.half().contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors", {"format": "pt"}
+    )
     return folder

@@ -1,10 +1,13 @@
 """A real language model for the tests of this folder, served once for each process of a run."""
 
+import os
+
 import pytest
+from filelock import FileLock
 
 from knowhalu.llm.options import LLMOptions
 from knowhalu.settings import Settings
-from tests.support.real_llm import PROMPTS, serving, write_folder
+from tests.support.real_llm import PROMPTS, serving, weights, write_folder
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +19,15 @@ def server():
 
 @pytest.fixture(scope="session")
 def smollm_folder(tmp_path_factory):
-    return write_folder(tmp_path_factory.mktemp("smollm2"))
+    """The folder of the same model for transformers, written once for all processes of a run."""
+    weights()
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "smollm2"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            folder.mkdir()
+            write_folder(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

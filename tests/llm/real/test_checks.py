@@ -92,8 +92,3 @@ def test_a_revision_keeps_only_what_the_model_finds_supported(server, settings):
     assert isinstance(revision, Revision), revision
     assert revision.before is not None and revision.original == WRONG["response"]
     assert revision.changes or not revision.before.hallucinated
-
-
-def test_a_self_correction_rewrites_by_its_own_criticism(server, settings):
-    revision = Reviser(settings(server.url, "conli", revise={"how": "self-correction"})).revise(**WRONG)
-    assert isinstance(revision, Revision), revision

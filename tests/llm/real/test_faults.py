@@ -44,7 +44,7 @@ def test_a_reply_that_is_cut_is_a_failure_that_says_so(server, settings, tmp_pat
 def test_a_reply_that_the_end_of_the_context_cuts_is_an_error():
     """llama.cpp accepts a prompt that leaves no room for the whole reply, and ends the reply where the context ends."""
     with serving(context=256) as small:
-        prompt = Generate("One, two, three, four, " * 24, max_tokens=200)
+        prompt = Generate("One, two, three, four, " * 26, max_tokens=200)
         (error,) = asker(ServerBackend(LLMOptions(url=small.url, style="completion")))([prompt])
     assert isinstance(error, ReplyError), error
     assert "the model's context ended within the reply" in error.reason and "llama.cpp: -c" in error.reason
