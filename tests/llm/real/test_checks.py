@@ -1,4 +1,4 @@
-"""Every method end to end by a real model: the stages of KnowHalu, the one-prompt judge, Factored, CoNLI and revision.
+"""Methods end to end by a real model: the stages of KnowHalu, the one-prompt judge, Factored, CoNLI and revision.
 
 What so small a model thinks of a text is not tested.
 """
