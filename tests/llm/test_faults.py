@@ -151,6 +151,10 @@ PERMANENT = {
     "a content filter": (f.said("", finish="content_filter"), "not complete (finish_reason 'content_filter')"),
     "a tool call": (f.said("", finish="tool_calls"), "not complete (finish_reason 'tool_calls')"),
     "a stop string that never comes": (f.said("on and on", finish="length"), "came to no end"),
+    "a context that ends within the reply": (
+        f.said("on", finish="length", tokens=3),
+        "the model's context ended within the reply",
+    ),
     "always closed": (f.closed_without_a_word, "the connection broke"),
 }
 

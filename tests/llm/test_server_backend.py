@@ -164,7 +164,7 @@ def test_a_field_that_the_server_rejects_is_left_out(fake):
     assert all(r.text in LABELS and r.choices for r in replies)
 
 
-def test_the_identity_has_the_details_of_the_model(fake):
+def identity(fake):
     async def told():
         server = server_for(fake)
         try:
@@ -172,7 +172,22 @@ def test_the_identity_has_the_details_of_the_model(fake):
         finally:
             await server.close()
 
-    assert asyncio.run(told()) == '{"model": "tiny", "owned_by": "vllm", "root": "/models/tiny"}'
+    return asyncio.run(told())
+
+
+def test_the_identity_has_the_details_of_the_model(fake):
+    assert identity(fake) == '{"model": "tiny", "owned_by": "vllm", "root": "/models/tiny"}'
+
+
+def test_the_context_that_llama_cpp_gives_a_slot_is_no_part_of_the_identity(fake):
+    def told(**meta):
+        async def models(exchange):
+            await exchange.send(200, {"data": [{"id": "tiny", "owned_by": "llamacpp", "meta": {"size": 7, **meta}}]})
+
+        fake.models = models
+        return identity(fake)
+
+    assert told() == told(n_ctx=512) == told(n_ctx=4096) != told(n_params=9)
 
 
 def test_several_models_require_a_setting():

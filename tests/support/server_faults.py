@@ -26,12 +26,13 @@ def sent(change):
     return fault
 
 
-def said(text, *, logprobs=False, finish="stop"):
-    """Answer with another text."""
+def said(text, *, logprobs=False, finish="stop", tokens=0):
+    """Answer with another text, of so many tokens; 0 where the server does not count them."""
 
     def change(payload, choice):
         choice["message"]["content"] = text
         choice["finish_reason"] = finish
+        payload["usage"]["completion_tokens"] = tokens
         if not logprobs:
             choice["logprobs"] = None
 
