@@ -25,6 +25,8 @@ RequestWriter = Callable[[], tuple[str, dict[str, Any]]]
 """Returns the path and the JSON of a request."""
 
 MAX_REPLY_BYTES = 32 * 2**20
+ROOT_PATHS = ("/tokenize", "/props")
+"""Paths that servers have beside /v1, not below it."""
 
 
 class RequestRefused(BackendError):
@@ -90,7 +92,7 @@ class JsonClient:
 
     async def get(self, url: str, path: str, read: ReplyParser[T]) -> T:
         """Get a resource of one server and read it, in one try; raises TransientFault, RequestRefused and ReplyError."""
-        return await self._send_once("GET", url + path, None, read)
+        return await self._send_once("GET", _address(url, path), None, read)
 
     async def post(self, write: RequestWriter, read: ReplyParser[T], prefix: PromptPrefix) -> T:
         """Send JSON to the server that suits the prompt, and read the JSON of the reply.
@@ -114,7 +116,7 @@ class JsonClient:
                         tried[url], body = write()
                         pinned = {"id_slot": place.slot.number} if place.slot and "id_slot" in body else {}
                         content = json.dumps({**body, **pinned}).encode("utf-8", "surrogatepass")
-                        return await self._send_once("POST", url + tried[url], content, read)
+                        return await self._send_once("POST", _address(url, tried[url]), content, read)
                 except TransientFault:
                     if not dispatcher.untried(tried):
                         raise
@@ -190,6 +192,10 @@ class JsonClient:
                 client, Dispatcher(self.urls, options.concurrency, options.timeout, self.slots, self._clock)
             )
         return self._pools[loop]
+
+
+def _address(url: str, path: str) -> str:
+    return (url.removesuffix("/v1") if path in ROOT_PATHS else url) + path
 
 
 def read_api_key(options: LLMOptions) -> str:
