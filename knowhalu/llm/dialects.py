@@ -116,7 +116,7 @@ class ServerSession:
         if "stop" in words and (stops := len(body.get("stop", ()))):
             self.max_stops = MAX_STOPS if stops > MAX_STOPS else 0
             return True
-        requested = body.get("top_logprobs", body.get("logprobs", 0))
+        requested = body.get("top_logprobs", body.get("logprobs", 0)) or "logprob_token_ids" in body
         if requested and ("logprobs" in words or "logits_all" in words):
             self.top = min(self.top, next((n for n in TOP_LOGPROBS if n < requested), 0)) if requested is not True else 0
             return True
@@ -147,7 +147,7 @@ class ServerSession:
         if stops:
             body["stop"] = list(stops)
         body |= self._text_fields(request)
-        if tokens is not None:
+        if tokens is not None and self.top:
             body |= {"logprobs": True if self.style == "chat" else 0, "logprob_token_ids": list(tokens.named)}
             body |= {"allowed_token_ids": list(tokens.allowed), "return_tokens_as_token_ids": True}
             return {name: value for name, value in body.items() if name not in self.dropped}
