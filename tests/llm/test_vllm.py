@@ -12,8 +12,8 @@ from knowhalu.build import fingerprint
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.vllm import VLLMBackend
-from knowhalu.requests import Generate
 from knowhalu.profiles import load_settings
+from knowhalu.requests import Generate
 from tests.support import vllm_stand_in
 from tests.support.hanging import HANG
 from tests.support.llm_contract import asker
