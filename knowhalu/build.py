@@ -220,7 +220,8 @@ def stage_settings(settings: Settings) -> dict[str, Settings]:
 _RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
     "engine": True, "profile": True, "allow_fitted": True,
     "encoder": {"verifier", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
-    "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
+    "llm": set(LLMOptions.model_fields)
+    - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision", "lora", "engine"},
 }  # fmt: skip
 """Settings that do not decide a result: they concern speed and place, or name files that are hashed instead."""
 
@@ -245,7 +246,8 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     unused |= (set() if revises else {REVISION_FAMILY}) | set(settings.model_extra or ()) - set(extensions)
     files = {name: (branch, value) for branch in branches for name, value in getattr(settings, branch) if isinstance(value, Path)}
     hashed = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in branches}
-    excluded = _RESULT_NEUTRAL_SETTINGS | dict.fromkeys(unused, True) | hashed
+    without = {"llm": _RESULT_NEUTRAL_SETTINGS["llm"] | {name for name in ("lora", "engine") if not getattr(settings.llm, name)}}
+    excluded = _RESULT_NEUTRAL_SETTINGS | without | dict.fromkeys(unused, True) | hashed
     return {
         "version": knowhalu.__version__,
         "settings": hide_password(settings.model_dump_json(exclude=excluded)),

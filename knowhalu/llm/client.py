@@ -29,6 +29,8 @@ LONGER_CONTEXT_HINT = (
     "Serve the model with a longer context (vLLM: --max-model-len; llama.cpp: -c, which its -np slots share), "
     + SHORTER_PROMPT_HINT
 )
+ROOT_PATHS = ("/tokenize", "/props")
+"""Paths that servers have beside /v1, not below it."""
 
 
 class RequestRefused(BackendError):
@@ -94,7 +96,7 @@ class JsonClient:
 
     async def get(self, url: str, path: str, read: ReplyParser[T]) -> T:
         """Get a resource of one server and read it, in one try; raises TransientFault, RequestRefused and ReplyError."""
-        return await self._send_once("GET", url + path, None, read)
+        return await self._send_once("GET", _address(url, path), None, read)
 
     async def post(self, write: RequestWriter, read: ReplyParser[T], prefix: PromptPrefix) -> T:
         """Send JSON to the server that suits the prompt, and read the JSON of the reply.
@@ -118,7 +120,7 @@ class JsonClient:
                         tried[url], body = write()
                         pinned = {"id_slot": place.slot.number} if place.slot and "id_slot" in body else {}
                         content = json.dumps({**body, **pinned}).encode("utf-8", "surrogatepass")
-                        return await self._send_once("POST", url + tried[url], content, read)
+                        return await self._send_once("POST", _address(url, tried[url]), content, read)
                 except TransientFault:
                     if not dispatcher.untried(tried):
                         raise
@@ -194,6 +196,10 @@ class JsonClient:
                 client, Dispatcher(self.urls, options.concurrency, options.timeout, self.slots, self._clock)
             )
         return self._pools[loop]
+
+
+def _address(url: str, path: str) -> str:
+    return (url.removesuffix("/v1") if path in ROOT_PATHS else url) + path
 
 
 def read_api_key(options: LLMOptions) -> str:

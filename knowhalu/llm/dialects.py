@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from knowhalu.llm.framing import chat_messages, render_completion_prompt, reply_heading
+from knowhalu.llm.label_tokens import LabelTokens
 from knowhalu.llm.options import DialectName
 from knowhalu.requests import Generate
 
 TOP_LOGPROBS = (20, 5, 0)
 """How many alternative tokens to request; a server that allows fewer gets the next number."""
 DROPPABLE_FIELDS = (
-    "structured_outputs", "grammar", "regex", "chat_template_kwargs", "reasoning_effort",
-    "repetition_penalty", "id_slot", "cache_prompt", "top_k", "min_p", "top_p", "seed",
+    "logprob_token_ids", "allowed_token_ids", "structured_outputs", "grammar", "regex", "chat_template_kwargs",
+    "reasoning_effort", "repetition_penalty", "id_slot", "cache_prompt", "top_k", "min_p", "top_p", "seed",
 )  # fmt: skip
 """Fields that are left out where a server does not know them."""
 NO_PREFILL_MESSAGES = (
@@ -32,10 +33,11 @@ NO_TEMPLATE_MESSAGES = ("chat template", "chat_template", "does not support chat
 class Dialect:
     """What a server understands beyond the common part of the API.
 
-    `constrain` is how a reply is constrained to labels. `plain` are the fields that switch off the server's own sampling
-    defaults, so that every server decodes alike, `no_thinking` those that switch off the thinking of a chat model. `continues`:
-    the server continues a prefilled reply only on request; others do so by themselves. `has_slots`: it keeps one prompt in each
-    of its slots, and takes the number of a slot with a request.
+    `constrain` is how a reply is constrained to labels: "tokens" by the tokens of labels, whose log-probabilities the server
+    returns, and by "structured" outputs where that cannot be done. `plain` are the fields that switch off the server's own
+    sampling defaults, so that every server decodes alike, `no_thinking` those that switch off the thinking of a chat model.
+    `continues`: the server continues a prefilled reply only on request; others do so by themselves. `has_slots`: it keeps one
+    prompt in each of its slots, and takes the number of a slot with a request.
     """
 
     name: str
@@ -54,7 +56,7 @@ _TEMPLATE_SWITCH = ("chat_template_kwargs", {"enable_thinking": False, "thinking
 _NO_EFFORT = ("reasoning_effort", "none")
 _SLOT = (("cache_prompt", True), ("id_slot", -1))
 DIALECTS: dict[DialectName, Dialect] = {
-    "vllm": Dialect("vLLM", "structured", _VLLM_PLAIN, (_TEMPLATE_SWITCH,), continues=True),
+    "vllm": Dialect("vLLM", "tokens", _VLLM_PLAIN, (_TEMPLATE_SWITCH,), continues=True),
     "sglang": Dialect("SGLang", "regex", _VLLM_PLAIN, (_TEMPLATE_SWITCH,), continues=True),
     "llama.cpp": Dialect("llama.cpp", "grammar", (*_LLAMA_PLAIN, *_SLOT), (_TEMPLATE_SWITCH,), has_slots=True),
     "llama-cpp-python": Dialect("llama-cpp-python", "grammar", _LLAMA_PLAIN),
@@ -115,7 +117,7 @@ class ServerSession:
         if "stop" in words and (stops := len(body.get("stop", ()))):
             self.max_stops = MAX_STOPS if stops > MAX_STOPS else 0
             return True
-        requested = body.get("top_logprobs", body.get("logprobs", 0))
+        requested = body.get("top_logprobs", body.get("logprobs", 0)) or "logprob_token_ids" in body
         if requested and ("logprobs" in words or "logits_all" in words):
             self.top = min(self.top, next((n for n in TOP_LOGPROBS if n < requested), 0)) if requested is not True else 0
             return True
@@ -131,8 +133,13 @@ class ServerSession:
             return True
         return False
 
-    def body(self, request: Generate, *, max_tokens: int, constrained: bool = True) -> dict[str, Any]:
-        """Return the JSON of a request; a reply is constrained to its choices if `constrained` and the server can do so."""
+    def body(
+        self, request: Generate, *, max_tokens: int, constrained: bool = True, tokens: LabelTokens | None = None
+    ) -> dict[str, Any]:
+        """Return the JSON of a request; a reply is constrained to its choices if `constrained` and the server can do so.
+
+        With `tokens`, it has the log-probabilities of these, and is constrained by them.
+        """
         body: dict[str, Any] = {"model": self.model, "max_tokens": max_tokens, "temperature": request.temperature}
         body |= {"stream": False, **dict(self.dialect.plain)}
         if request.temperature > 0:  # vLLM is slower with a seed, and greedy decoding needs none
@@ -141,6 +148,10 @@ class ServerSession:
         if stops:
             body["stop"] = list(stops)
         body |= self._text_fields(request)
+        if tokens is not None and self.top:
+            body |= {"logprobs": True if self.style == "chat" else 0, "logprob_token_ids": list(tokens.named)}
+            body |= {"allowed_token_ids": list(tokens.allowed), "return_tokens_as_token_ids": True}
+            return {name: value for name, value in body.items() if name not in self.dropped}
         body |= self._logprob_fields(bool(request.choices))
         if request.choices and constrained:
             body |= self._constraint_fields(request)
@@ -167,14 +178,17 @@ class ServerSession:
             return {"logprobs": self.top if alternatives else 1}
         return {"logprobs": True, "top_logprobs": self.top} if alternatives else {"logprobs": True}
 
-    def _constraint_fields(self, request: Generate) -> dict[str, Any]:
-        """Constrain the reply to the choices, after the spaces that the model still has to write, or after an optional one."""
+    def leads(self, request: Generate) -> list[str]:
+        """Return what may stand before a label: the spaces that the model still has to write, or an optional one."""
         prefill, spaces = self.prefill(request)
         before = render_completion_prompt(request) if self.style == "completion" else prefill
-        leads = [spaces] if spaces else ["", " "] if before and not before[-1].isspace() else [""]
-        allowed = [lead + choice for lead in leads for choice in request.choices]
+        return [spaces] if spaces else ["", " "] if before and not before[-1].isspace() else [""]
+
+    def _constraint_fields(self, request: Generate) -> dict[str, Any]:
+        """Constrain the reply to the choices, after a lead."""
+        allowed = [lead + choice for lead in self.leads(request) for choice in request.choices]
         match self.constrain:
-            case "structured":
+            case "structured" | "tokens":
                 return {"structured_outputs": {"choice": allowed}}
             case "regex":
                 return {"regex": f"({'|'.join(map(_escape_regex, allowed))})"}

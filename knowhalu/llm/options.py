@@ -30,9 +30,10 @@ class LLMOptions(Record):
     style: Literal["auto", "chat", "completion"] = Field(
         "auto", description="API in use; auto: chat if the model has a chat template"
     )
-    constrain: Literal["auto", "structured", "grammar", "logprobs"] = Field(
+    constrain: Literal["auto", "tokens", "structured", "grammar", "logprobs"] = Field(
         "auto",
-        description="how a server constrains labels: structured outputs (vLLM), a grammar (llama.cpp) or top log-probabilities",
+        description="how a server constrains labels: the tokens of labels or structured outputs (vLLM), a grammar (llama.cpp) or "
+        "top log-probabilities",
     )
     dialect: DialectName = Field(
         "auto", description="kind of server, which decides how requests are written; auto: as its list of models says"
@@ -68,6 +69,11 @@ class LLMOptions(Record):
         None, ge=256, description="context of an in-process vLLM model in tokens; unset: that of the model"
     )
     gpu_memory: float = Field(0.9, gt=0, le=1, description="share of the GPU's memory that vLLM may take")
+    lora: Path | None = Field(None, description="folder of a LoRA adapter of an in-process vLLM model")
+    engine: dict[str, Any] = Field(
+        default_factory=dict,
+        description="further arguments of an in-process vLLM engine, such as {enforce_eager = true, max_num_seqs = 64}",
+    )
     deterministic: bool = Field(
         False, description="batch-invariant kernels in vLLM: slower, but replies do not depend on concurrent requests"
     )

@@ -29,7 +29,7 @@ CACHE_FORMAT = 2
 """Part of every key; a new number invalidates all entries."""
 KEY_OPTIONS = {"backend", "model", "style", "constrain", "precision", "deterministic"}
 """The options that determine a reply, beside the request and the identity of the model."""
-NEW_KEY_OPTIONS = {"dialect", "thinking_tokens"}
+NEW_KEY_OPTIONS = {"dialect", "thinking_tokens", "lora", "engine"}
 """Such options that are part of a key where they are set, so that replies stored before they existed are found."""
 APPLICATION_ID = 0x4B48524C
 """The application id that marks the SQLite file as a reply cache."""

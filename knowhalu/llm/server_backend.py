@@ -7,9 +7,7 @@ from then on. llama.cpp and Ollama give every model a template: set `llm.style` 
 
 import asyncio
 import json
-import re
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +17,11 @@ from knowhalu.llm.client import LONGER_CONTEXT_HINT, Clock, JsonClient, RequestR
 from knowhalu.llm.dialects import DIALECTS, OWNERS, ServerSession
 from knowhalu.llm.dispatch import PromptPrefix
 from knowhalu.llm.framing import without_heading
-from knowhalu.llm.label_probabilities import LabelProbabilitySearch, pick_label
+from knowhalu.llm.label_tokens import LabelTokens
 from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.server_choice import ServerChoice
 from knowhalu.llm.server_reply import ServerReply, cut_at_stop, parse_reply, strip_echo
-from knowhalu.llm.thinking import opens_thinking, template_opens_thinking, thinking_error
+from knowhalu.llm.thinking import template_opens_thinking, thinking_error
 from knowhalu.llm.turn_tokens import TurnTokens, read_special_tokens
 from knowhalu.requests import Completion, Generate
 
@@ -54,6 +53,7 @@ class ServerBackend:
         self.options = options
         self._client = JsonClient(options, sleep, clock)
         self._client.examine = self._examine
+        self._choice = ServerChoice(self._post, self._tokenize, self._client.shown_url)
         self._cards: list[dict[str, Any]] = []
         self._session: ServerSession | None = None
         self._turn_tokens = TurnTokens()
@@ -68,7 +68,7 @@ class ServerBackend:
         session = await self._open_session()
         if session.style == "chat":
             self._turn_tokens.check(request)
-        return await (self._choose(request, session) if request.choices else self._continue(request, session))
+        return await (self._choice.choose(request, session) if request.choices else self._continue(request, session))
 
     async def identity(self) -> str:
         """Return JSON that identifies the model as far as the server describes it: its name, files and size."""
@@ -157,7 +157,7 @@ class ServerBackend:
     async def _count_slots(self, url: str) -> None:
         """Record the number of a server's slots; a server that does not tell it keeps its own choice of slots."""
         try:
-            count = await self._client.get(url.removesuffix("/v1"), "/props", lambda payload, *_: payload["total_slots"])
+            count = await self._client.get(url, "/props", lambda payload, *_: payload["total_slots"])
         except (TransientFault, StageError, KeyError, TypeError):
             return
         if isinstance(count, int) and count > 0:
@@ -175,67 +175,18 @@ class ServerBackend:
             reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens, thinking=reply.thinking,
         )  # fmt: skip
 
-    async def _choose(self, request: Generate, session: ServerSession) -> Completion:
-        """Generate one of the choices, then send further requests until the probabilities of all are known.
-
-        After a reply that could not be begun, or that the model thought about, nothing can be continued: what it left open has
-        no probability.
-        """
-        search = LabelProbabilitySearch(request.choices)
-        replies = [await self._first_choice(request, session)]
-        search.read("", replies[0].positions)
-        continues = session.prefills and not replies[0].thought
-        while continues and (text := search.next()) is not None:
-            begun = request.prefill if session.style == "completion" else request.prefill.rstrip()
-            further = replace(request, prefill=begun + text, temperature=0.0)
-            if session.prefill(further)[1]:  # a chat template may trim it, and the model would continue from another text
-                search.read(text, ())
-                continue
-            replies.append(await self._post(further, session, 1, constrained=False))
-            search.read(text, replies[-1].positions)
-        self._check_answers(search, replies[0])
-        probabilities = search.probabilities() if continues or search.next() is None else {}
-        if probabilities:
-            label = pick_label(probabilities, request.temperature, request.seed)
-        else:
-            label = self._label_in_text(replies[0], search, session)
-        return Completion(
-            label, "stop", probabilities, replies[0].logprobs, sum(r.prompt_tokens for r in replies),
-            sum(r.cached_tokens for r in replies), sum(r.completion_tokens for r in replies), thinking=replies[0].thinking,
-        )  # fmt: skip
-
-    async def _first_choice(self, request: Generate, session: ServerSession) -> ServerReply:
-        """Generate a choice; where the reply is not constrained, greedily: that tells more than a sampled reply."""
-        longest = max(map(len, request.choices)) + 4
-        if session.constrain == "logprobs" and session.top and request.temperature > 0:
-            reply = await self._post(replace(request, temperature=0.0), session, longest)
-            if reply.positions:
-                return reply
-        return await self._post(request, session, longest)
-
-    def _check_answers(self, search: LabelProbabilitySearch, reply: ServerReply) -> None:
-        """Raise ReplyError where the model would think or write something else than a label, which a constraint hides."""
-        (token, probability), mass = search.likeliest_start, search.mass
-        thinks = opens_thinking(token)
-        if mass is None or (mass > search.min_mass and not (thinks and probability > mass)):
-            return
-        wants = "the model thinks before it answers" if thinks else "the model would write something else"
-        reason = f"{wants} where a label belongs ({token!r}); all labels together have the probability {mass:.2g}"
-        raise ReplyError("generate", f"{self._client.shown_url}: {reason}", reply=reply.text)
-
-    def _label_in_text(self, reply: ServerReply, search: LabelProbabilitySearch, session: ServerSession) -> str:
-        """Return the choice with which a reply without log-probabilities begins, if it names no other."""
-        text = reply.text.strip()
-        named = [c for c in search.choices if re.search(rf"(?<!\w){re.escape(c)}(?!\w)", text)]
-        if len(named) == 1 and text.startswith(named[0]):
-            return named[0]
-        reason = f"{self._client.shown_url}: the reply is none of {', '.join(search.choices)}, and has no log-probabilities"
-        used = f"{session.dialect.name} was used with llm.constrain = {session.constrain!r}"
-        cure = "Set llm.dialect or llm.constrain, or try another server"
-        raise ReplyError("generate", f"{reason}. {used}. {cure}", reply=reply.text)
+    async def _tokenize(self, request: Generate, text: str) -> list[int] | None:
+        """Return the tokens of a text by the server that suits a request; None where it offers no tokenizer."""
+        session = await self._open_session()
+        body = {"model": session.model, "prompt": text, "add_special_tokens": False}
+        try:
+            return await self._client.post(lambda: ("/tokenize", body), _parse_tokens, PromptPrefix.of(request))
+        except RequestRefused:
+            return None
 
     async def _post(
-        self, request: Generate, session: ServerSession, max_tokens: int, *, constrained: bool = True
+        self, request: Generate, session: ServerSession, max_tokens: int, *,
+        constrained: bool = True, tokens: LabelTokens | None = None,
     ) -> ServerReply:  # fmt: skip
         """Send one request, and again without each thing that the server turns out not to support.
 
@@ -247,7 +198,7 @@ class ServerBackend:
             nonlocal sent
             begun = bool(session.prefill(request)[0])
             room = self.options.thinking_tokens if has_thought or (session.thinks and not begun) else 0
-            body = session.body(request, max_tokens=max_tokens + room, constrained=constrained)
+            body = session.body(request, max_tokens=max_tokens + room, constrained=constrained, tokens=None if room else tokens)
             sent = _SentRequest(session.path, body, begun, room)
             return sent.path, body
 
@@ -296,6 +247,11 @@ def _describe(card: dict[str, Any]) -> dict[str, Any]:
     if isinstance(meta := details.get("meta"), dict):
         details["meta"] = {name: value for name, value in meta.items() if name != "n_ctx"}
     return details
+
+
+def _parse_tokens(payload: Any, where: str, raw: str) -> list[int] | None:
+    tokens = payload.get("tokens") if isinstance(payload, dict) else None
+    return tokens if isinstance(tokens, list) and all(isinstance(token, int) for token in tokens) else None
 
 
 def _other_model(cards: list[dict[str, Any]], expected: list[dict[str, Any]], model: str) -> str:

@@ -5,82 +5,80 @@ log-probabilities are computed, so the only allowed token always has the probabi
 that. So each token of each choice is a separate request that generates this one token; the prefix cache holds the rest.
 """
 
+import asyncio
+import dataclasses
+import difflib
+import json
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from knowhalu.errors import BackendError, MissingExtra, ModelError, ReplyError, SettingsError, StageError
+from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError, StageError
 from knowhalu.llm.local.backend import check_model_folder
-from knowhalu.llm.local.decode import Answer, choose_label
+from knowhalu.llm.local.decode import choose_label
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder, TokenIds
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.thinking import without_thinking
+from knowhalu.llm.vllm_engine import EngineLoop
 from knowhalu.requests import Completion, Generate
 
 OFFLINE_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 """Set before vLLM is imported, which otherwise reports usage and connects to a model hub."""
 DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+FIXED_ARGUMENTS = {
+    "model": "llm.model", "tokenizer": "llm.model", "trust_remote_code": "nothing: code of a model never runs",
+    "allowed_local_media_path": "nothing: only text is read", "logprobs_mode": "nothing: labels are measured by raw_logprobs",
+}  # fmt: skip
+"""Arguments of the engine that `llm.engine` may not have, and the setting that does instead."""
+UNSAFE_FORMATS = ("auto", "hf", "pt", "npcache", "mistral")
+"""Values of `load_format` with which vLLM may unpickle weights."""
+LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM allows for `max_lora_rank`."""
 
 
 class VLLMBackend:
-    """Answer `Generate` requests by vLLM (0.27 or newer, written against 0.32).
+    """Answer `Generate` requests by vLLM (0.27 or newer, written against 0.33).
 
-    With `deterministic`, batch-invariant kernels make a reply independent of concurrent requests (GPUs of compute capability
-    8.0 or higher; slower). Raises ModelError where the folder is missing or damaged or vLLM cannot load it, MissingExtra where
-    vLLM is not installed.
+    Requests join the running batch as they come. `llm.engine` holds further arguments of vLLM's engine. With `deterministic`,
+    batch-invariant kernels make a reply independent of concurrent requests (GPUs of compute capability 8.0 or higher; slower).
+    Raises ModelError where the folder is missing or damaged or vLLM cannot load it, SettingsError where `llm.engine` has what the
+    engine does not know, MissingExtra where vLLM is not installed.
     """
 
     def __init__(self, options: LLMOptions) -> None:
         folder = check_model_folder(options.model)
+        adapter = read_adapter(options.lora) if options.lora else {}
         vllm = _import_vllm(options.deterministic)
-        self._params = vllm.SamplingParams
+        arguments = engine_arguments(options, folder, adapter, {f.name for f in dataclasses.fields(vllm.EngineArgs)})
+        self._params = _params_maker(vllm)
         try:
-            self.llm = vllm.LLM(
-                model=str(folder),
-                dtype=DTYPES[options.precision],
-                load_format="safetensors",
-                trust_remote_code=False,
-                enable_prefix_caching=True,
-                tensor_parallel_size=options.tensor_parallel,
-                gpu_memory_utilization=options.gpu_memory,
-                max_model_len=options.max_length,
-                seed=options.seed,
-                logprobs_mode="raw_logprobs",
-                disable_log_stats=True,
-            )
+            self.llm = vllm.LLM(**arguments)
         except Exception as error:  # noqa: BLE001 - any error of vLLM names the folder
             raise ModelError(f"{folder}: vLLM cannot load the model ({error}). See its log above") from error
-        self.framing = PromptEncoder(self.llm.get_tokenizer(), options.style, self.llm.llm_engine.model_config.max_model_len)
+        engine = self.llm.llm_engine
+        self.framing = PromptEncoder(self.llm.get_tokenizer(), options.style, engine.model_config.max_model_len)
+        self._framing_lock = threading.Lock()
+        self._loop = EngineLoop(engine, _lora_request(options.lora) if options.lora else None)
 
-    def answer_many(self, requests: Sequence[Generate]) -> list[Answer]:
-        """Answer every request, in order, in one call of vLLM; a request that cannot be answered gets an error."""
-        prompts: list[TokenIds] = []
-        params: list[Any] = []
-        encoded: list[tuple[EncodedPrompt | StageError, slice]] = []
-        for request in requests:
-            framed: EncodedPrompt | StageError
-            start = len(prompts)
-            try:
-                framed = self.framing.frame(request)
-                for prompt, param in self._work(request, framed):
-                    prompts.append(prompt)
-                    params.append(param)
-            except StageError as error:
-                framed = error
-            encoded.append((framed, slice(start, len(prompts))))
-        outputs: list[Any] = []
-        if prompts:
-            outputs += self.llm.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
-        return [
-            framed if isinstance(framed, StageError) else _read_answer(request, framed, outputs[part])
-            for request, (framed, part) in zip(requests, encoded, strict=True)
-        ]
+    async def answer(self, request: Generate) -> Completion:
+        """Answer one request; raises StageError where it cannot be answered."""
+        framed = await asyncio.to_thread(self._frame, request)
+        work = [self._loop.generate(prompt, params) for prompt, params in self._work(request, framed)]
+        return _read_answer(request, framed, await asyncio.gather(*work))
+
+    def _frame(self, request: Generate) -> EncodedPrompt:
+        """Encode a request, one at a time: a tokenizer is not made for several threads."""
+        with self._framing_lock:
+            return self.framing.frame(request)
 
     def _work(self, request: Generate, framed: EncodedPrompt) -> Iterator[tuple[TokenIds, Any]]:
         """Yield vLLM's prompts: the context alone, or the context with every prefix of a choice, its last token forced."""
         for prefix in _choice_prefixes(framed):
-            forced = self._params(temperature=0.0, max_tokens=1, logprobs=1, allowed_token_ids=[prefix[-1]])
+            forced = self._params(temperature=0.0, max_tokens=1, logprobs=0, allowed_token_ids=[prefix[-1]])
             yield (*framed.context, *prefix[:-1]), forced
         if not framed.choices:
             free = self._params(
@@ -88,7 +86,7 @@ class VLLMBackend:
                 seed=request.seed,
                 stop=list(request.stop),
                 max_tokens=request.max_tokens,
-                logprobs=1,
+                logprobs=0,
             )
             yield framed.context, free
 
@@ -111,17 +109,77 @@ def _import_vllm(deterministic: bool) -> Any:
     return vllm
 
 
-def _read_answer(request: Generate, framed: EncodedPrompt, outputs: Sequence[Any]) -> Answer:
-    """Turn vLLM's outputs for one request, in the order of its prompts, into the answer."""
-    cached = outputs[0].num_cached_tokens or 0
-    by_prefix = dict(zip(_choice_prefixes(framed), outputs, strict=False))
+def engine_arguments(options: LLMOptions, folder: Path, adapter: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return the arguments of vLLM's engine: those that the options name, then those of `llm.engine`.
+
+    Raises SettingsError where `llm.engine` has one that is not `known`, is set by another option, or may run code.
+    """
+    for name, value in options.engine.items():
+        if name in FIXED_ARGUMENTS:
+            raise SettingsError(f"llm.engine.{name} cannot be set. Use {FIXED_ARGUMENTS[name]}")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]}?" if near else "See the engine arguments in vLLM's documentation"
+            raise SettingsError(f"llm.engine.{name}: vLLM's engine has no such argument. {hint}")
+        if name == "load_format" and value in UNSAFE_FORMATS:
+            raise SettingsError(f"llm.engine.load_format {value!r} may read weights that run code. Use safetensors")
+    rank = adapter.get("r")
+    lora = {"enable_lora": True, "max_lora_rank": min((r for r in LORA_RANKS if r >= rank), default=rank)} if rank else {}
+    return {
+        "model": str(folder),
+        "dtype": DTYPES[options.precision],
+        "load_format": "safetensors",
+        "trust_remote_code": False,
+        "enable_prefix_caching": True,
+        "tensor_parallel_size": options.tensor_parallel,
+        "gpu_memory_utilization": options.gpu_memory,
+        "max_model_len": options.max_length,
+        "seed": options.seed,
+        "logprobs_mode": "raw_logprobs",
+        "disable_log_stats": True,
+        **lora,
+        **options.engine,
+    }
+
+
+def read_adapter(folder: Path) -> dict[str, Any]:
+    """Return the configuration of a LoRA adapter; raises ModelError where the folder has none, or no safetensors."""
+    path = folder.expanduser()
     try:
-        if not framed.choices:
-            return _read_completion(outputs[0], cached)
-        logprobs = [[_forced_logprob(by_prefix[c[: i + 1]], token) for i, token in enumerate(c)] for c in framed.choices]
-    except (BackendError, ReplyError) as error:
-        return error
-    return choose_label(request, framed, logprobs, cached)
+        adapter = json.loads((path / "adapter_config.json").read_text(encoding="utf-8"))
+        rank = adapter["r"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = f"{path}: no LoRA adapter here (adapter_config.json: {type(error).__name__})"
+        raise ModelError(f"{reason}. Set llm.lora to its folder") from error
+    if not isinstance(rank, int) or rank < 1 or not (path / "adapter_model.safetensors").is_file():
+        raise ModelError(f"{path}: the LoRA adapter has no rank or no adapter_model.safetensors. Save it again")
+    return dict(adapter)
+
+
+def _params_maker(vllm: Any) -> Any:
+    """Return a function that makes sampling parameters for a reply that is returned once, when it is complete."""
+    from vllm.sampling_params import RequestOutputKind
+
+    return partial(vllm.SamplingParams, output_kind=RequestOutputKind.FINAL_ONLY)
+
+
+def _lora_request(folder: Path) -> Any:
+    from vllm.lora.request import LoRARequest
+
+    return LoRARequest("adapter", 1, str(folder.expanduser()))
+
+
+def _read_answer(request: Generate, framed: EncodedPrompt, outputs: Sequence[Any]) -> Completion:
+    """Turn vLLM's outputs for one request, in the order of its prompts, into the answer; raises StageError."""
+    cached = outputs[0].num_cached_tokens or 0
+    if not framed.choices:
+        return _read_completion(outputs[0], cached)
+    by_prefix = dict(zip(_choice_prefixes(framed), outputs, strict=True))
+    logprobs = [[_forced_logprob(by_prefix[c[: i + 1]], token) for i, token in enumerate(c)] for c in framed.choices]
+    answer = choose_label(request, framed, logprobs, cached)
+    if isinstance(answer, StageError):
+        raise answer
+    return answer
 
 
 def _read_completion(output: Any, cached: int) -> Completion:

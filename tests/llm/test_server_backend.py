@@ -64,7 +64,7 @@ def exact(model, prompt, begun, choices):
 @pytest.mark.parametrize("kind", KINDS)
 def test_label_probabilities_are_those_of_the_model(kind):
     for number in range(3):
-        with running(FakeServer(kind=kind, all_tokens=True)) as fake:
+        with running(FakeServer(kind=kind, all_tokens=True, named=False)) as fake:
             request = changed(CHOICE, prompt=f"{number}: {CHOICE.prompt}")
             (reply,) = ask(fake, request)
             prompt = f"<user>{request.prompt}</><assistant>"
@@ -74,9 +74,9 @@ def test_label_probabilities_are_those_of_the_model(kind):
 
 @pytest.mark.parametrize(("sure", "most"), [(0.6, 13), (0.99, 8), (0.9999, 1)])
 def test_a_confident_model_needs_fewer_requests_for_a_label(sure, most):
-    with running(FakeServer(TinyModel(lambda prompt: "Judgment: INCORRECT", sure))) as fake:
+    with running(FakeServer(TinyModel(lambda prompt: "Judgment: INCORRECT", sure), named=False)) as fake:
         assert ask(fake, CHOICE)[0].text == "INCORRECT"
-        first, *further = [r.body for r in fake.requests if r.method == "POST"]
+        first, *further = [r.body for r in fake.requests if r.path == "/v1/chat/completions"]
     assert 1 + len(further) <= most
     assert first["structured_outputs"]["choice"] == [*LABELS, *(f" {label}" for label in LABELS)]
     assert all(body["max_tokens"] == 1 and "structured_outputs" not in body for body in further)
@@ -88,7 +88,7 @@ def test_a_line_break_before_the_label_survives_a_template_that_trims(kind):
     with running(FakeServer(model, kind=kind)) as fake:
         (reply,) = ask(fake, changed(CHOICE, prefill="Judgment:\n"))
         assert reply.choices["INCORRECT"] > 0.999
-        assert [r.method for r in fake.requests].count("POST") == 1
+        assert [r.path for r in fake.requests].count("/v1/chat/completions") == 1
         (rest,) = ask(fake, changed(FREE, prefill="Judgment:\n"))
         assert rest.text == "INCORRECT"
 
@@ -125,7 +125,7 @@ def test_a_model_without_a_chat_template_gets_plain_completions():
 
 @pytest.mark.parametrize(("top", "asked"), [(5, 5), (0, None)])
 def test_fewer_log_probabilities_are_requested_where_the_server_limits_them(top, asked):
-    with running(FakeServer(top=top)) as fake:
+    with running(FakeServer(top=top, named=False)) as fake:
         (reply,) = ask(fake, CHOICE)
         assert reply.text in LABELS
         assert fake.requests[-1].body.get("top_logprobs") == asked
@@ -142,7 +142,7 @@ def test_log_probabilities_are_left_out_where_the_server_fails_on_them(fake):
     fake.strike("model", without_logits, forever=True)
     (reply,) = ask(fake, CHOICE)
     assert (reply.text in LABELS, reply.choices) == (True, {})
-    assert [r.method for r in fake.requests] == ["GET", "POST", "POST", "POST"]
+    assert [r.path for r in fake.requests].count("/v1/chat/completions") == 3
 
 
 @pytest.mark.parametrize("kind", ["vllm", "plain"])

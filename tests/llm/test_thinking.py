@@ -26,7 +26,7 @@ def ask(fake, *requests, **options):
 
 
 def sent(fake):
-    return [r.body for r in fake.requests if r.method == "POST"]
+    return [r.body for r in fake.requests if r.path.startswith("/v1/") and r.method == "POST"]
 
 
 def thinking_apart(field, thought, text, *, logprobs=True):
@@ -93,8 +93,8 @@ def test_a_model_that_thinks_in_its_text_gets_room_for_it_and_is_cut(kind):
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_a_label_and_its_probability_are_those_of_the_answer(field):
-    with running(FakeServer()) as fake:
-        fake.strike("model", thinking_apart(field, ["So ", "CORRECT"], ["IN", "CORRECT"]))
+    with running(FakeServer(named=False)) as fake:
+        fake.strike("messages", thinking_apart(field, ["So ", "CORRECT"], ["IN", "CORRECT"]))
         (reply,) = ask(fake, CHOICE)
     assert (reply.text, reply.thinking) == ("INCORRECT", "So CORRECT")
     assert reply.choices["INCORRECT"] > 0.99 and len(reply.logprobs) == 2
@@ -113,15 +113,15 @@ def test_a_real_reply_of_a_thinking_model_is_read():
 
 
 def test_the_log_probabilities_of_the_thinking_do_not_count():
-    with running(FakeServer()) as fake:
-        fake.strike("model", thinking_apart("reasoning", ["a", "b", "c"], [" It", " is"]))
+    with running(FakeServer(named=False)) as fake:
+        fake.strike("messages", thinking_apart("reasoning", ["a", "b", "c"], [" It", " is"]))
         (reply,) = ask(fake, FREE)
     assert (reply.text, reply.logprobs) == ("It is", (-0.1, -0.1))
 
 
 def test_a_label_that_is_only_thought_is_no_label():
-    with running(FakeServer()) as fake:
-        fake.strike("model", thinking_apart("reasoning", ["CORRECT"], []), forever=True)
+    with running(FakeServer(named=False)) as fake:
+        fake.strike("messages", thinking_apart("reasoning", ["CORRECT"], []), forever=True)
         (error,) = ask(fake, CHOICE)
     assert isinstance(error, ReplyError) and error.reply == "CORRECT"
     assert "the model thinks before it answers" in error.reason and "llm.thinking_tokens" in error.reason
@@ -129,8 +129,8 @@ def test_a_label_that_is_only_thought_is_no_label():
 
 
 def test_without_room_for_thinking_a_thought_reply_ends_at_once():
-    with running(FakeServer()) as fake:
-        fake.strike("model", thinking_apart("reasoning", ["CORRECT"], []), forever=True)
+    with running(FakeServer(named=False)) as fake:
+        fake.strike("messages", thinking_apart("reasoning", ["CORRECT"], []), forever=True)
         (error,) = ask(fake, CHOICE, thinking_tokens=0)
     assert isinstance(error, ReplyError) and len(sent(fake)) == 1
 

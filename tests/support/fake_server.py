@@ -9,7 +9,7 @@ import threading
 from contextlib import contextmanager
 
 from tests.support.hanging import HANG
-from tests.support.tiny_model import END, TinyModel, tokenize
+from tests.support.tiny_model import END, TinyModel, number_of_token, token_of_number, tokenize
 
 OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llamacpp", "ollama": "library", "plain": "someone"}
 BLOCK = 16
@@ -18,7 +18,8 @@ BLOCK = 16
 class FakeServer:
     """`kind` decides which dialect it understands; `strike` makes requests that hold a text meet faults, in order.
 
-    `models` answers in place of the list of models. A server that has stopped can run again, at the same port.
+    `models` answers in place of the list of models. With `named`, a vLLM server tokenizes and returns the log-probabilities of
+    named tokens; without, it ignores those fields, as older ones do. A server that has stopped can run again, at the same port.
     """
 
     name = "tiny"
@@ -26,10 +27,11 @@ class FakeServer:
 
     def __init__(
         self, model=None, *, kind="vllm", names=None, template=True, logprobs=True, top=20, all_tokens=False, slots=0,
-        root="/models",
+        root="/models", named=True,
     ):  # fmt: skip
         self.model, self.kind, self.template = model or TinyModel(), kind, template
         self.names, self.logprobs, self.top, self.all_tokens = names or [self.name], logprobs, top, all_tokens
+        self.named = named and kind == "vllm"
         self.root, self.slots, self.port = root, [[] for _ in range(slots)], 0
         self.requests, self.connections, self.models = [], 0, None
         self._seen, self._faults = set(), {}
@@ -69,11 +71,8 @@ class FakeServer:
     def reply(self, exchange):
         """Return status and JSON."""
         path, body = exchange.path, exchange.body
-        if path == "/v1/models":
-            cards = [{"id": n, "object": "model", "owned_by": OWNERS[self.kind], "root": f"{self.root}/{n}"} for n in self.names]
-            return 200, {"object": "list", "data": cards}
-        if path == "/props" and self.slots:
-            return 200, {"total_slots": len(self.slots), "model_path": f"{self.root}/tiny.gguf", "build_info": "b1-0000000"}
+        if answer := self._about(path) or (self.named and answer_about_tokens(path, body)):
+            return answer
         if path not in ("/v1/chat/completions", "/v1/completions"):
             return 404, {"detail": "Not Found"}
         if body.get("model") not in self.names:
@@ -92,6 +91,7 @@ class FakeServer:
             return refusal(400, f"This model's maximum context length is {self.context} tokens. {asked}.")
         text, steps, reason = self.model.write(
             prompt, begun, max_tokens=body["max_tokens"], stop=body.get("stop") or (), allowed=self._allowed(body),
+            tokens=[token_of_number(n) for n in body.get("allowed_token_ids") or ()],
             temperature=body["temperature"], seed=body.get("seed", 0),
         )  # fmt: skip
         usage = {"prompt_tokens": len(tokens), "completion_tokens": len(steps),
@@ -101,6 +101,14 @@ class FakeServer:
             text = body["messages"][-1]["content"] + text  # but no log-probabilities of it
         choice |= {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
         return 200, {"id": "1", "model": self.name, "choices": [choice], "usage": usage}
+
+    def _about(self, path):
+        if path == "/v1/models":
+            cards = [{"id": n, "object": "model", "owned_by": OWNERS[self.kind], "root": f"{self.root}/{n}"} for n in self.names]
+            return 200, {"object": "list", "data": cards}
+        if path == "/props" and self.slots:
+            return 200, {"total_slots": len(self.slots), "model_path": f"{self.root}/tiny.gguf", "build_info": "b1-0000000"}
+        return None
 
     def _texts(self, body):
         """Apply the chat template: only a server that continues by itself, or was told to, leaves the last message open."""
@@ -135,11 +143,18 @@ class FakeServer:
 
     def _logprobs(self, body, steps, chat):
         wanted = body.get("logprobs")
-        if not wanted or not self.logprobs:
+        if wanted is None or wanted is False or not self.logprobs:
             return None
         count = body.get("top_logprobs", 0) if chat else int(wanted)
         count = None if self.all_tokens else count
         found = [(token, log(after[token]), best(after, count)) for token, after in steps]
+        if self.named and (
+            named := body.get("logprob_token_ids")
+        ):  # before the allowed tokens are picked out, as in raw_logprobs
+            names = [token_of_number(n) for n in named]
+            found = [(t, log(after[t]), [(n, log(after.get(n, 0.0))) for n in dict.fromkeys([t, *names])]) for t, after in steps]
+        if self.named and body.get("return_tokens_as_token_ids"):
+            found = [(numbered(t), p, [(numbered(n), q) for n, q in top]) for t, p, top in found]
         if not chat:
             return {"tokens": [f[0] for f in found], "token_logprobs": [f[1] for f in found],
                     "top_logprobs": [dict(f[2]) for f in found]}  # fmt: skip
@@ -165,6 +180,22 @@ class Exchange:
     def abort(self):
         self.writer.transport.abort()
         raise ConnectionError
+
+
+def numbered(token):
+    return f"token_id:{number_of_token(token)}"
+
+
+def answer_about_tokens(path, body):
+    """Tokenize, or refuse the tokens that a request names, in vLLM's words; None for anything else."""
+    if path == "/tokenize":
+        tokens = [number_of_token(token) for token in tokenize(body["prompt"])]
+        return 200, {"count": len(tokens), "max_model_len": FakeServer.context, "tokens": tokens, "token_strs": None}
+    if body.get("logprob_token_ids") and (body.get("logprobs") is None or body["logprobs"] is False):
+        return refusal(400, "when using `logprob_token_ids`, `logprobs` must be set.")
+    if (count := len(body.get("logprob_token_ids") or ())) > 128:
+        return refusal(400, f"Requested logprob_token_ids of length {count}, which is greater than max allowed: 128")
+    return refusal(400, "allowed_token_ids is not None and empty!") if body.get("allowed_token_ids") == [] else None
 
 
 def last_line_apart(text):

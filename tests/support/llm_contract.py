@@ -24,7 +24,8 @@ def asker(backend):
         try:
             return await asyncio.gather(*(backend.answer(r) for r in requests), return_exceptions=True)
         finally:
-            await backend.close()
+            if hasattr(backend, "close"):
+                await backend.close()
 
     return lambda requests: asyncio.run(ask(requests))
 

@@ -26,6 +26,14 @@ def tokenize(text):
     return tokens
 
 
+def number_of_token(token):
+    return VOCABULARY.index(token) if token in VOCABULARY else 1000 + ord(token)
+
+
+def token_of_number(number):
+    return VOCABULARY[number] if number < 1000 else chr(number - 1000)
+
+
 def number_of(text):
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
@@ -60,13 +68,14 @@ class TinyModel:
         found = {token: p * (1 - self.sure) for token, p in spread.items()}
         return {**found, favourite: found.get(favourite, 0.0) + self.sure}
 
-    def write(self, prompt, begun="", *, max_tokens=16, stop=(), allowed=(), temperature=0.0, seed=0):
+    def write(self, prompt, begun="", *, max_tokens=16, stop=(), allowed=(), tokens=(), temperature=0.0, seed=0):
         """Return the text, the tokens with their whole distributions, and why it ended."""
         draw = random.Random(f"{seed}|{number_of(prompt + begun)}")
         text, steps = "", []
         while len(steps) < max_tokens:
             after = self.after(prompt, begun + text)
             open_ones = {t: p for t, p in after.items() if not allowed or fits(text, t, allowed)}
+            open_ones = {t: after.get(t, 0.0) for t in tokens} or open_ones
             token = choose(open_ones, temperature, draw)
             if token == END:
                 return text, steps, "stop"

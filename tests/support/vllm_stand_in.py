@@ -1,4 +1,4 @@
-"""A stand-in for the package vllm: the names, arguments and replies of 0.32 that we use, over a transformers model.
+"""A stand-in for the package vllm: the names, arguments and replies of 0.33 that we use, over a transformers model.
 
 It shows that our code asks for what it means and reads what comes back. It is not vLLM: whether vLLM itself answers so was
 not tried with it.
@@ -6,8 +6,15 @@ not tried with it.
 
 import types
 from dataclasses import dataclass, field
+from enum import Enum
 
 import torch
+
+
+class RequestOutputKind(Enum):
+    CUMULATIVE = 0
+    DELTA = 1
+    FINAL_ONLY = 2
 
 
 @dataclass
@@ -19,6 +26,7 @@ class SamplingParams:
     logprobs: int | None = None
     prompt_logprobs: int | None = None
     allowed_token_ids: list[int] | None = None
+    output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
 
     def __post_init__(self):
         assert 0.0 <= self.temperature <= 2.0 and self.max_tokens >= 1
@@ -55,8 +63,9 @@ class RequestOutput:
 
 
 @dataclass
-class LLM:
+class EngineArgs:
     model: str
+    tokenizer: str | None = None
     dtype: str = "auto"
     load_format: str = "auto"
     trust_remote_code: bool = False
@@ -67,60 +76,123 @@ class LLM:
     seed: int = 0
     logprobs_mode: str = "raw_logprobs"
     disable_log_stats: bool = False
-    blocks: set = field(default_factory=set)
+    enforce_eager: bool = False
+    quantization: str | None = None
+    max_num_seqs: int | None = None
+    enable_lora: bool = False
+    max_lora_rank: int = 16
 
+
+@dataclass
+class LoRARequest:
+    lora_name: str
+    lora_int_id: int
+    lora_path: str
+
+
+@dataclass
+class LLM(EngineArgs):
     def __post_init__(self):
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoTokenizer
 
         self._tokenizer = AutoTokenizer.from_pretrained(self.model, local_files_only=True)
-        self._model = AutoModelForCausalLM.from_pretrained(self.model, local_files_only=True, dtype=torch.float32).eval()
-        length = self.max_model_len or self._model.config.max_position_embeddings
-        self.llm_engine = types.SimpleNamespace(model_config=types.SimpleNamespace(max_model_len=length))
+        self.llm_engine = LLMEngine(self, self._tokenizer)
 
     def get_tokenizer(self):
         return self._tokenizer
 
+
+@dataclass
+class Running:
+    name: str
+    prompt: list[int]
+    params: SamplingParams
+    cached: int
+    generator: torch.Generator
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[dict[int, Logprob]] = field(default_factory=list)
+    reason: str | None = None
+    text: str = ""
+
+    def output(self):
+        total = sum(p[t].logprob for p, t in zip(self.logprobs, self.tokens, strict=True))
+        reply = CompletionOutput(0, self.text, self.tokens, total, self.logprobs, self.reason)
+        return RequestOutput(self.name, None, self.prompt, None, [reply], self.reason is not None, self.cached)
+
+
+class LLMEngine:
+    """Every step adds a token to every request; `steps` has the names of those in each, `lora` the adapter of each request."""
+
+    def __init__(self, args, tokenizer):
+        from transformers import AutoModelForCausalLM
+
+        self._tokenizer = tokenizer
+        self._model = AutoModelForCausalLM.from_pretrained(args.model, local_files_only=True, dtype=torch.float32).eval()
+        length = args.max_model_len or self._model.config.max_position_embeddings
+        self.model_config = types.SimpleNamespace(max_model_len=length)
+        self.running, self.blocks, self.steps, self.aborted, self.lora = {}, set(), [], [], {}
+
+    def add_request(self, request_id, prompt, params, arrival_time=None, lora_request=None):
+        prompt = prompt["prompt_token_ids"]
+        assert params.prompt_logprobs is None, "prompt log-probabilities pass the prefix cache by"
+        assert request_id not in self.running
+        if len(prompt) >= self.model_config.max_model_len:
+            raise ValueError("the prompt is longer than the maximum model length")
+        full = [tuple(prompt[: i + 16]) for i in range(0, len(prompt) - 15, 16)]
+        cached = min(16 * sum(block in self.blocks for block in full), len(prompt) - 1)
+        self.blocks.update(full)
+        self.lora[request_id] = lora_request
+        generator = torch.Generator().manual_seed(params.seed or 0)
+        self.running[request_id] = Running(request_id, prompt, params, cached, generator)
+        return f"{request_id}-internal"
+
+    def has_unfinished_requests(self):
+        return bool(self.running)
+
+    def abort_request(self, request_ids, internal=False):
+        self.aborted += request_ids
+        for name in request_ids:
+            self.running.pop(name, None)
+
     @torch.inference_mode()
-    def generate(self, prompts, sampling_params=None, *, use_tqdm=True):
-        assert len(prompts) == len(sampling_params)
-        assert all(p.prompt_logprobs is None for p in sampling_params), "prompt log-probabilities pass the prefix cache by"
-        return [
-            self._one(str(i), p["prompt_token_ids"], s) for i, (p, s) in enumerate(zip(prompts, sampling_params, strict=True))
+    def step(self):
+        self.steps.append(list(self.running))
+        for running in self.running.values():
+            self._add_token(running)
+        done = [running for running in self.running.values() if running.reason]
+        for running in done:
+            del self.running[running.name]
+        return [r.output() for r in done] + [
+            r.output() for r in self.running.values() if r.params.output_kind is not RequestOutputKind.FINAL_ONLY
         ]
 
-    def _one(self, name, prompt, params):
-        assert len(prompt) < self.llm_engine.model_config.max_model_len
-        full = [tuple(prompt[: i + 16]) for i in range(0, len(prompt) - 15, 16)]
-        cached = 16 * sum(block in self.blocks for block in full)
-        self.blocks.update(full)
-        tokens, logprobs, reason, text = [], [], "length", ""
-        generator = torch.Generator().manual_seed(params.seed or 0)
-        while len(tokens) < params.max_tokens and reason == "length":
-            logits = self._model(torch.tensor([[*prompt, *tokens]])).logits[0, -1]
-            raw = logits.log_softmax(-1)  # before the allowed tokens are picked out, as in vLLM's raw_logprobs
-            if params.allowed_token_ids is not None:
-                logits = torch.full_like(logits, -torch.inf).index_copy(
-                    0, torch.tensor(params.allowed_token_ids), logits[params.allowed_token_ids]
-                )
-            if params.temperature:
-                token = int(torch.multinomial((logits / params.temperature).softmax(-1), 1, generator=generator))
-            else:
-                token = int(logits.argmax())
-            tokens.append(token)
-            logprobs.append({int(t): Logprob(float(raw[t])) for t in {token, int(raw.argmax())}})
-            text = self._tokenizer.decode(tokens, skip_special_tokens=True)
-            if token == self._tokenizer.eos_token_id:
-                reason = "stop"
-            if found := [text.index(stop) for stop in params.stop or [] if stop in text]:
-                reason, text = "stop", text[: min(found)]
-        output = CompletionOutput(
-            0, text, tokens, sum(p[t].logprob for p, t in zip(logprobs, tokens, strict=True)), logprobs, reason
-        )
-        return RequestOutput(name, None, prompt, None, [output], True, min(cached, len(prompt) - 1))
+    def _add_token(self, running):
+        params = running.params
+        logits = self._model(torch.tensor([[*running.prompt, *running.tokens]])).logits[0, -1]
+        raw = logits.log_softmax(-1)  # before the allowed tokens are picked out, as in vLLM's raw_logprobs
+        if params.allowed_token_ids is not None:
+            allowed = torch.tensor(params.allowed_token_ids)
+            logits = torch.full_like(logits, -torch.inf).index_copy(0, allowed, logits[allowed])
+        if params.temperature:
+            token = int(torch.multinomial((logits / params.temperature).softmax(-1), 1, generator=running.generator))
+        else:
+            token = int(logits.argmax())
+        running.tokens.append(token)
+        best = [int(t) for t in raw.topk(params.logprobs).indices] if params.logprobs else []
+        running.logprobs.append({t: Logprob(float(raw[t])) for t in {token, *best}})
+        running.text = self._tokenizer.decode(running.tokens, skip_special_tokens=True)
+        if token == self._tokenizer.eos_token_id:
+            running.reason = "stop"
+        elif found := [running.text.index(stop) for stop in params.stop or [] if stop in running.text]:
+            running.reason, running.text = "stop", running.text[: min(found)]
+        elif len(running.tokens) >= params.max_tokens:
+            running.reason = "length"
 
 
-def module():
-    """Make the module that is put in the place of vllm."""
-    made = types.ModuleType("vllm")
-    made.LLM, made.SamplingParams = LLM, SamplingParams
+def modules():
+    """Make the modules that are put in the place of vllm, by name."""
+    made = {name: types.ModuleType(name) for name in ("vllm", "vllm.sampling_params", "vllm.lora", "vllm.lora.request")}
+    made["vllm"].LLM, made["vllm"].SamplingParams, made["vllm"].EngineArgs = LLM, SamplingParams, EngineArgs
+    made["vllm.sampling_params"].RequestOutputKind = RequestOutputKind
+    made["vllm.lora.request"].LoRARequest = LoRARequest
     return made

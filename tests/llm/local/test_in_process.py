@@ -9,6 +9,7 @@ from knowhalu.errors import ModelError, StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Generate
 from tests.support import vllm_stand_in
+from tests.support.llm_contract import asker
 from tests.support.tiny_llm import CHAT, NO_SYSTEM
 
 LABELS = (" CORRECT", " INCORRECT", " INCONCLUSIVE")
@@ -25,10 +26,13 @@ def build(monkeypatch):
     def built(name, folder, **options):
         options = LLMOptions(model=str(folder), precision="fp32", **options)
         if name == "vllm":
-            monkeypatch.setitem(sys.modules, "vllm", vllm_stand_in.module())
+            for module, stand_in in vllm_stand_in.modules().items():
+                monkeypatch.setitem(sys.modules, module, stand_in)
             from knowhalu.llm.vllm import VLLMBackend
 
-            return VLLMBackend(options)
+            backend = VLLMBackend(options)
+            backend.answer_many = asker(backend)
+            return backend
         from knowhalu.llm.local.backend import TransformersBackend
 
         return TransformersBackend(options, reuse=name == "transformers")
