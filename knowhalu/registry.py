@@ -98,6 +98,9 @@ METHODS: Mapping[str, MethodCard] = {
     "halueval-knowledge": _judge_card("halueval-knowledge", "one label at once, with the knowledge in the prompt", "1 call"),
     "halueval-cot": _judge_card("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _NEEDS_NOTHING),
     "zero-shot-cot": _judge_card("zero-shot-cot", "reasons from the sources, then one label, without examples", "2 calls"),
+    "zero-shot-memory": _judge_card(
+        "zero-shot-memory", "reasons from the model's memory, then one label, without examples", "2 calls", _NEEDS_NOTHING
+    ),
     "few-shot": _judge_card("few-shot", "one label at once from the sources, after six examples", "1 call"),
     "factored-single": _judge_card("factored-single", "claims judged in one reply, then one label", "2 calls"),
     "self-consistency": _judge_card(
@@ -118,6 +121,13 @@ METHODS: Mapping[str, MethodCard] = {
         about="claims, evidence retrieved for each claim, a verdict on each, and the label from these",
         needs=_NEEDS_SOURCES,
         cost="1 call for each 100 words, 2 for each claim",
+    ),
+    "wikichat-loop": MethodCard(
+        make="knowhalu.methods.baselines.wikichat_loop:WikiChatLoop", options="baselines",
+        reasoners={"llm": "knowhalu.methods.baselines.wikichat_loop:WikiChatLoopLLM"},
+        about="a judgment from memory, its claims checked by evidence, and a judgment by what holds",
+        needs=_NEEDS_SOURCES,
+        cost="6 calls, and 2 for each claim of the first judgment",
     ),
     "cascade": MethodCard(
         make="knowhalu.methods.cascade:Cascade", options="cascade", reasoners={"encoder": "", "llm": ""},
