@@ -54,10 +54,11 @@ class PaperRow(NamedTuple):
 
 
 class FormResult(NamedTuple):
-    """A result of ours with its metrics, or with those of one form of knowledge."""
+    """A result of ours with its metrics and their rows, or with those of one form of knowledge."""
 
     result: PastResult
     figures: Mapping[str, Estimate]
+    rows: int
 
 
 class PaperTable(NamedTuple):
@@ -134,7 +135,7 @@ def _form_results(wanted: OwnRow, runs: Iterable[PastRun], *, timed: bool) -> li
     found: dict[str, FormResult] = {}
     for run in runs:
         for maker, chosen in _results_of_run(wanted, run, timed=timed).items():
-            if maker not in found or chosen.result.rows > found[maker].result.rows:
+            if maker not in found or chosen.rows > found[maker].rows:
                 found[maker] = chosen
     return list(found.values())
 
@@ -147,7 +148,7 @@ def _results_of_run(wanted: OwnRow, run: PastRun, *, timed: bool) -> dict[str, F
         for result in _matching(text, run):
             figures = _figures(run, result, wanted) if not timed or _has_valid_time(result) else None
             if figures is not None:
-                of_method.setdefault(result.maker, FormResult(result, figures))
+                of_method.setdefault(result.maker, FormResult(result, *figures))
         by_method.append(of_method)
     shared = [maker for maker in by_method[0] if all(maker in of_method for of_method in by_method)]
     return {maker: max((of_method[maker] for of_method in by_method), key=_average) for maker in shared}
@@ -176,7 +177,7 @@ def _matching(text: str, run: PastRun) -> list[PastResult]:
 
 
 def _cell(column: PublishedColumn, name: str, given: FormResult) -> PaperCell:
-    rows = given.result.rows
+    rows = given.rows
     if column.metric in UNSCALED_METRICS:
         figure = Estimate(given.result.seconds)
     elif column.metric in given.figures:
@@ -186,13 +187,14 @@ def _cell(column: PublishedColumn, name: str, given: FormResult) -> PaperCell:
     return PaperCell(figure, "" if figure.value is not None else "cannot be given on these rows", name, rows)
 
 
-def _figures(run: PastRun, result: PastResult, wanted: OwnRow) -> Mapping[str, Estimate] | None:
-    """Return the metrics of a result, or of one form of knowledge in it; None where it has not judged that way."""
+def _figures(run: PastRun, result: PastResult, wanted: OwnRow) -> tuple[Mapping[str, Estimate], int] | None:
+    """Return the metrics of a result and their rows, or those of one form of knowledge; None where it has not judged that way."""
     base, second = (result.settings.get(name) for name in FORM_SETTINGS)
+    whole = result.figures, result.rows
     if wanted.form is None:
-        return None if second == "never" else result.figures
+        return None if second == "never" else whole
     if second == "never":
-        return result.figures if base == wanted.form else None
+        return whole if base == wanted.form else None
     return metrics_by_form(run, result, wanted.form) if result.whole and (wanted.form == base or second == "always") else None
 
 

@@ -77,10 +77,11 @@ def read_past_run(folder: Path) -> PastRun:
         ) from error
 
 
-def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> dict[str, Estimate] | None:
-    """Return the metrics of KnowHalu with one form of knowledge alone, from the stored judgments of a run.
+def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> tuple[dict[str, Estimate], int] | None:
+    """Return the metrics of KnowHalu with one form of knowledge alone, from the stored judgments of a run, and their rows.
 
-    None where the run has not judged every segment by this form. Raises InputError where the rows are missing or have changed.
+    Where every text was to be judged by both forms, those on which this form failed are left out, as failures are. None where
+    the run has not judged every segment by this form. Raises InputError where the rows are missing or have changed.
     """
     rows = read_labelled_rows(run.input)
     verdicts: dict[int, Verdict | None] = {}
@@ -94,11 +95,11 @@ def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> di
     except InputError as error:
         raise InputError(f"{error} {PAST_RUN_HINT}.") from error
     judged = [verdict for verdict in verdicts.values() if verdict is not None]
-    if len(judged) < len(verdicts):
+    if len(judged) < len(verdicts) and (result.settings.get("second_opinion") != "always" or not judged):
         return None
-    places = np.array(list(verdicts), dtype=np.intp)
+    places = np.array([place for place, verdict in verdicts.items() if verdict is not None], dtype=np.intp)
     predictions = _predictions(rows.gold[places], judged)
-    return metrics_with_intervals(predictions, rows.groups[places], draw_resamples(int(rows.groups.max()) + 1))
+    return metrics_with_intervals(predictions, rows.groups[places], draw_resamples(int(rows.groups.max()) + 1)), len(judged)
 
 
 def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:

@@ -65,7 +65,7 @@ def test_without_facts_and_supported_claims_the_text_is_open_without_a_last_requ
     verdict = check("wikichat-loop", QA, said, Shelf(*PAGES), passages=1)
     assert (verdict.label, verdict.hallucinated) == (Label.INCONCLUSIVE, None)
     assert said.stages()[-1] == "label" and said.stages().count("label") == 3
-    assert verdict.inconclusive_reason is InconclusiveReason.NO_SOURCE
+    assert verdict.inconclusive_reason is InconclusiveReason.NOTHING_RETRIEVED
 
 
 @pytest.mark.parametrize(("stage", "reply"), [("query", "..."), ("facts", "It says so."), ("claims", "I cannot.")])
