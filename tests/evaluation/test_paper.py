@@ -133,7 +133,8 @@ def test_model_is_named_as_the_run_has_stored_it(runs, tmp_path):
 
 
 def test_run_with_default_settings_fills_the_row_with_its_origin(runs):
-    laid = runs(3, made("a", "knowhalu"), made("b", "knowhalu", reasoner="llm", value=0.75, llm={"model": "Qwen"}))
+    by_model = made("b", "knowhalu", reasoner="llm", value=0.75, llm={"model": "Qwen"}, said=SAID)
+    laid = runs(3, made("a", "knowhalu", said=SAID), by_model)
     cells = row(laid, "KnowHalu (Aggregation)").cells
     assert [(c.figure.value, c.figure.low, c.rows) for c in cells] == [(25.0, 15.0, 4)] * 3
     assert row(laid, "KnowHalu (Aggregation)", "llm:Qwen").cells[0].figure.value == 75.0
@@ -162,13 +163,11 @@ def test_comparison_of_an_earlier_version_reports_missing_metrics(runs, tmp_path
 
 
 def test_runs_with_other_settings_do_not_count_except_for_thresholds(runs):
-    other = made("a", "knowhalu", knowhalu={"passages": 4})
+    other = made("a", "knowhalu", knowhalu={"passages": 4}, said=SAID)
     assert row(runs(3, other), "KnowHalu (Aggregation)").cells[0].command
-    laid = runs(20, other, made("b", "knowhalu", value=0.5, knowhalu={"delta1": 0.9}))
-    filled = {
-        r.labels[0] for r in laid.rows if r.labels[1] == "KnowHalu (Unstructured)" and r.by == "encoder" and r.cells[0].rows
-    }
-    assert filled == {"K = 4", "K = 3"}
+    laid = runs(20, other, made("b", "knowhalu", value=0.5, knowhalu={"delta1": 0.9}, said=SAID))
+    by_encoder = [r for r in laid.rows if r.labels[1:] == ("KnowHalu (Unstructured)",) and r.by == "encoder"]
+    assert {r.labels[0] for r in by_encoder if not r.cells[0].command} == {"K = 4", "K = 3"}
 
 
 def test_single_form_results_follow_from_complete_judgments(runs):
