@@ -18,7 +18,7 @@ from common import DEVELOPMENT, make_parser, table_lines, write_results
 
 from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.catalog import dataset_card
-from knowhalu.datasets.loading import VALIDATION, DatasetSource, load_samples, open_dataset, recognise_dataset
+from knowhalu.datasets.loading import VALIDATION, load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate, group_keys, group_numbers
 from knowhalu.evaluation.compare import MethodResult
@@ -29,11 +29,12 @@ from knowhalu.evaluation.result_tables import write_results as write_comparison
 from knowhalu.evaluation.runs import parse_specs
 from knowhalu.evaluation.slices import LENGTH_MATCHED, length_matched, matching_features
 from knowhalu.evaluation.tables import format_cost, format_percent
+from knowhalu.io.rows import read_json_rows
+from knowhalu.io.samples import SAMPLE_FIELDS, parse_sample
 from knowhalu.types import KnowledgeForm, Sample
 
-BOTH_FORMS = "knowhalu"
 METHODS = {
-    BOTH_FORMS: "knowhalu-both=knowhalu:llm[second_opinion=always]",
+    "knowhalu": "knowhalu-both=knowhalu:llm[second_opinion=always]",
     "judge": "few-shot:llm",
     "halueval": "halueval-knowledge:llm",
     "factored": "factored:llm",
@@ -44,6 +45,8 @@ METHODS = {
 """The compared methods by a short name; the first one is what the others are tested against."""
 SETS = ("knowhalu_qa_pairs", "knowhalu_summ_pairs", *DEVELOPMENT)
 """Files of the evaluation data that are measured by default."""
+OWN_ROWS = "samples"
+"""The data set of rows as `knowhalu detect` takes them."""
 RULES = ("trivial-length", "trivial-overlap", "trivial-novelty")
 FIGURES = {"tpr": "right on hallucinated", "tnr": "right on faithful", "average": "Avg Acc", "inconclusive": "INCONCLUSIVE"}
 COSTS = {"calls": "calls", "prompt_tokens": "prompt tokens", "cached_tokens": "cached tokens", "seconds": "seconds"}
@@ -61,11 +64,23 @@ class Line(NamedTuple):
     sequential: bool = False
 
 
-def chosen(source: DatasetSource, limit: int) -> list[Sample]:
+def read(path: Path) -> tuple[DatasetCard, list[Sample]]:
+    """Return the card and the samples of a data set, or of a file of labelled rows, whose further fields go into `meta`."""
+    if (kind := recognise_dataset(path)) not in (None, OWN_ROWS):
+        source = open_dataset(kind, path)
+        return source.card, list(load_samples(source))
+    samples = []
+    for place, name, fields in read_json_rows(path):
+        further = {key: value for key, value in fields.items() if key not in SAMPLE_FIELDS}
+        known = {key: value for key, value in fields.items() if key not in further}
+        samples.append(parse_sample({**known, "meta": {**fields.get("meta", {}), **further}}, place, name))
+    return dataset_card(OWN_ROWS), samples
+
+
+def chosen(card: DatasetCard, samples: Sequence[Sample], limit: int) -> list[Sample]:
     """Return so many rows in a fixed random order of their groups: half of them length-matched, where a set has pairs."""
-    samples = list(load_samples(source))
     features = matching_features(samples)
-    matched = set(length_matched(source.card, features).tolist()) if features.are_paired else set()
+    matched = set(length_matched(card, features).tolist()) if features.are_paired else set()
     groups = group_numbers(group_keys(s) for s in samples)
     rank = np.random.default_rng(0).permutation(int(groups.max()) + 1)[groups]
     order = np.argsort(rank, kind="stable").tolist()
@@ -74,8 +89,10 @@ def chosen(source: DatasetSource, limit: int) -> list[Sample]:
     return [samples[i] for i in sorted((*alike, *rest))]
 
 
-def validation(card: str, path: Path, target: Path) -> Path | None:
+def validation(card: DatasetCard, path: Path, target: Path) -> Path | None:
     """Write the rows that the trivial rules are fitted on; None where the set has no validation split."""
+    if card.name == OWN_ROWS:
+        return None
     try:
         return write_samples(load_samples(open_dataset(card, path, VALIDATION[0])), target)
     except InputError:
@@ -85,10 +102,10 @@ def validation(card: str, path: Path, target: Path) -> Path | None:
 def evaluated(path: Path, work: Path, args: Any) -> DatasetEvaluation:
     """Run all methods on the chosen rows of one file, or continue to; write the comparison into its folder."""
     name = path.name.partition(".")[0]
-    kind = recognise_dataset(path) or "samples"
-    rows = write_samples(chosen(open_dataset(kind, path), args.rows), work / f"{name}.jsonl")
-    fit = validation(kind, path, work / f"{name}.validation.jsonl")
-    card: DatasetCard = dataset_card("samples").model_copy(update={"name": name, "task": dataset_card(kind).task})
+    own, samples = read(path)
+    rows = write_samples(chosen(own, samples, args.rows), work / f"{name}.jsonl")
+    fit = validation(own, path, work / f"{name}.validation.jsonl")
+    card = dataset_card(OWN_ROWS).model_copy(update={"name": name, "task": own.task})
     pairs = [f'llm.url="{args.url}"', "llm.cache=false", *([f'llm.model="{args.model}"'] if args.model else []), *args.pairs]
     reported: dict[str, int] = {}
 
@@ -143,8 +160,8 @@ def table(by_set: Mapping[str, Sequence[Line]]) -> str:
         for name, of_set in by_set.items() for line in of_set
     ]  # fmt: skip
     note = (
-        "In percent, with 95 % bootstrap intervals; calls, tokens and seconds for each check. Where a row is left open, Avg Acc "
-        "takes the more probable label. A form of knowledge alone is of the run by both forms, whose cost is in their line."
+        "In percent, with 95 % bootstrap intervals; calls, tokens and seconds for each check. A text that is left open is right "
+        "for neither label. A form of knowledge alone is of the run by both forms, whose cost is in their line."
     )
     return "\n".join([*table_lines(head, rows, names=2), "", note]) + "\n"
 
