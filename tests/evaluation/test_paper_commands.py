@@ -122,16 +122,39 @@ def test_table_prints_its_commands_and_the_places_that_are_given(monkeypatch, tm
     assert {words[words.index("--data") + 1] for words in map(shlex.split, printed)} == {"my sets"}
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(shlex.split(c)[1:3] + shlex.split(c)[-1:]))
-def test_a_printed_command_fills_the_cells_that_name_it_and_no_other(command, given, monkeypatch, tmp_path):
+@pytest.fixture
+def run(given, monkeypatch, tmp_path):
+    """Return a function that runs a printed command in an empty folder, with stand-ins for the models."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("knowhalu.llm.server_backend.ServerBackend", StandIn)
     monkeypatch.setattr("knowhalu.encoder.paired.open_encoder", lambda options: ScriptedEncoder(scored))
     monkeypatch.setattr(SearchBackend, "embedder", property(lambda self: WordEmbedder()))
-    program, *arguments = shlex.split(command)
-    places = {"DATA": given / ("data" if arguments[0] == "eval" else "rows.jsonl"), "INDEX": given / "index"}
-    done = CliRunner().invoke(main, [str(places.get(a, a)) for a in arguments])
-    assert program == "knowhalu" and done.exit_code == 0, done.output
+
+    def invoke(command):
+        program, *arguments = shlex.split(command)
+        places = {"DATA": given / ("data" if arguments[0] == "eval" else "rows.jsonl"), "INDEX": given / "index"}
+        done = CliRunner().invoke(main, [str(places.get(a, a)) for a in arguments])
+        assert program == "knowhalu" and done.exit_code == 0, done.output
+
+    return invoke
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(shlex.split(c)[1:3] + shlex.split(c)[-1:]))
+def test_a_printed_command_fills_the_cells_that_name_it_and_no_other(command, run):
+    run(command)
     numbers = {(paper, number) for paper, number, *_ in COMMANDS[command]} | {TIMES}
     tables = [table for table in TABLES if (table.paper, table.number) in numbers]
     assert filled_cells(tables) == COMMANDS[command]
+
+
+def test_seconds_are_not_of_a_run_with_replies_from_the_cache_or_of_several_texts_at_once(run):
+    times = published_table(*TIMES)
+    kept = "--set llm.cache_folder=replies"
+    alone = f"knowhalu eval knowhalu-qa --data DATA -m halueval-knowledge:llm --set engine.in_flight=1 {kept} -o runs"
+    run(f"{alone}/first")
+    assert len(filled_cells([times])) == 1
+    (Path("runs") / "first").rename("aside")
+    run(f"{alone}/second")
+    assert not filled_cells([times])
+    run(f"{alone.replace('in_flight=1', 'in_flight=2')}/third --no-cache")
+    assert not filled_cells([times])
