@@ -100,9 +100,7 @@ def _read_past_runs(name: str, runs: Path) -> list[PastRun]:
     return [read_past_run(folder) for folder in found if (folder / "comparison.json").exists()]
 
 
-def _rows(
-    table: PublishedTable, wanted: OwnRow, read: Mapping[str, Sequence[PastRun]], place: RunPlace
-) -> Iterator[PaperRow]:  # fmt: skip
+def _rows(table: PublishedTable, wanted: OwnRow, read: Mapping[str, Sequence[PastRun]], place: RunPlace) -> Iterator[PaperRow]:
     """Yield one row for each origin of a result; for a reasoner without any result, a row of reasons and commands."""
     timed = _is_timed(table)
     own = [_of_column(wanted, column) for column in table.columns]
