@@ -134,7 +134,9 @@ def lines(evaluation: DatasetEvaluation, folder: Path) -> Iterator[Line]:
             (past,) = [r for r in run.results if r.name == result.name and r.whole]
             for form in KnowledgeForm:
                 if (alone := metrics_by_form(run, past, form)) is not None:
-                    yield Line(f"{result.method}:{result.reasoner}, {form}", alone[1], alone[0])
+                    yield Line(
+                        f"{result.method}:{result.reasoner}, {form}", alone[1], alone[0], evaluation.comparison.rows - alone[1]
+                    )
         yield Line(
             _title(result), result.rows, result.figures, sum(result.failures.values()), result.cost,
             alike.figures["average"] if alike else Estimate(None), result.sequential,
