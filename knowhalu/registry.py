@@ -64,6 +64,11 @@ def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard
     return MethodCard(make, "baselines", reasoners, about, needs or _NEEDS_SOURCES, cost, needs_sources=not needs)
 
 
+def _wikichat_card(form: str, about: str, cost: str) -> MethodCard:
+    make = f"knowhalu.methods.baselines.wikichat{'_' if form else ''}{form.lower()}:WikiChat{form}"
+    return MethodCard(make, "baselines", {"llm": f"{make}LLM"}, about, _NEEDS_SOURCES, cost)
+
+
 def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCard:
     make, needs = f"knowhalu.methods.baselines.rules:{rule}_baseline", "a threshold (trivial.threshold)"
     needs = f"{needs}; {_NEEDS_SOURCES}" if needs_sources else needs
@@ -98,32 +103,24 @@ METHODS: Mapping[str, MethodCard] = {
     "halueval-knowledge": _judge_card("halueval-knowledge", "one label at once, with the knowledge in the prompt", "1 call"),
     "halueval-cot": _judge_card("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _NEEDS_NOTHING),
     "zero-shot-cot": _judge_card("zero-shot-cot", "reasons from the sources, then one label, without examples", "2 calls"),
+    "zero-shot-memory": _judge_card("zero-shot-memory", "as zero-shot-cot, from the model's memory", "2 calls", _NEEDS_NOTHING),
     "few-shot": _judge_card("few-shot", "one label at once from the sources, after six examples", "1 call"),
     "factored-single": _judge_card("factored-single", "claims judged in one reply, then one label", "2 calls"),
-    "self-consistency": _judge_card(
-        "self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"
-    ),
+    "self-consistency": _judge_card("self-consistency", "the majority of 20 judgments of a judge", "20 calls; 40 with reasons"),
     "selfcheck": MethodCard(
         make="knowhalu.methods.baselines.selfcheck:SelfCheck", options="baselines",
         reasoners={"encoder": "knowhalu.methods.baselines.selfcheck:SelfCheckEncoder",
                    "llm": "knowhalu.methods.baselines.selfcheck:SelfCheckLLM"},
         about="each segment compared with 20 further responses to the same prompt",
         needs="a question or a document; with the encoder, the further responses (meta.samples)",
-        cost="20 calls, and 20 for each segment; 20 pairs for each segment with the encoder",
-        needs_sources=False,
+        cost="20 calls, and 20 for each segment; 20 pairs for each segment with the encoder", needs_sources=False,
     ),
-    "wikichat": MethodCard(
-        make="knowhalu.methods.baselines.wikichat:WikiChat", options="baselines",
-        reasoners={"llm": "knowhalu.methods.baselines.wikichat:WikiChatLLM"},
-        about="claims, evidence retrieved for each claim, a verdict on each, and the label from these",
-        needs=_NEEDS_SOURCES,
-        cost="1 call for each 100 words, 2 for each claim",
-    ),
+    "wikichat": _wikichat_card("", "claims, each judged by its own evidence", "1 call for each 100 words, 2 for each claim"),
+    "wikichat-loop": _wikichat_card("Loop", "a judgment from memory, then by its claims that hold", "6 calls, 2 for each claim"),
     "cascade": MethodCard(
         make="knowhalu.methods.cascade:Cascade", options="cascade", reasoners={"encoder": "", "llm": ""},
         about="rules first, then the encoder, and a language model only for texts that the encoder leaves undecided",
-        needs=_NEEDS_SOURCES,
-        cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for undecided texts",
+        needs=_NEEDS_SOURCES, cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, if undecided",
         stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
     ),
     "lexical": MethodCard(

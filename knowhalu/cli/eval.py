@@ -111,18 +111,20 @@ def evaluate_all(**given: Any) -> None:
 @click.option("--table", "number", type=click.IntRange(min=1), help="Number of the table in the paper; default: all known ones.")
 @click.option(
     "--runs", default=Path("runs"), show_default=True, type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of comparisons, each in a folder named after its data set, such as runs/knowhalu-qa.",
+    help="Folder of comparisons, each in a folder named after its data set, such as runs/knowhalu-qa or runs/first/knowhalu-qa.",
 )  # fmt: skip
 @click.option("--data", default="DATA", metavar="PATH", help="Folder of the data sets, for the commands that are printed.")
+@click.option("--index", default="INDEX", metavar="DIRECTORY", help="Index of Wikipedia, for the commands that are printed.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path), help="File to write, .md or .json.")
-def paper(paper: str, number: int | None, runs: Path, data: str, out: Path | None) -> None:
+def paper(paper: str, number: int | None, runs: Path, data: str, index: str, out: Path | None) -> None:
     """Print tables of a paper: the published figures, and below them ours, as far as comparisons in --runs have them.
 
-    Every row of ours names its reasoner (encoder, or llm:MODEL). A row without a result states what it needs, with the command
-    that produces it where there is one.
+    Every row of ours names its reasoner (encoder, or llm:MODEL with the model of the run). One without a result states what it
+    needs, with the command that produces it.
     """
     from knowhalu.errors import SettingsError
     from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table
+    from knowhalu.evaluation.paper_commands import RunPlace
     from knowhalu.evaluation.published import published_table, published_tables
 
     if out is not None and out.suffix not in OUTPUT_SUFFIXES:
@@ -130,7 +132,7 @@ def paper(paper: str, number: int | None, runs: Path, data: str, out: Path | Non
     if out is not None and out.exists():
         raise SettingsError(f"{out}: the file exists. Give another -o")
     chosen = [published_table(paper, number)] if number is not None else published_tables(paper)
-    tables = [make_paper_table(table, runs, data) for table in chosen]
+    tables = [make_paper_table(table, RunPlace(runs, data, index)) for table in chosen]
     if out is not None and out.suffix == ".json":
         content = json.dumps([as_json(t) for t in tables], indent=1, ensure_ascii=False) + "\n"
     else:

@@ -36,7 +36,7 @@ from knowhalu.settings import Settings, read_settings
 class MethodResult:
     """The result of one method on the rows with a verdict, and the cost of each such row.
 
-    Of these, `unmeasured` rows have no probability.
+    Of these, `unmeasured` rows have no probability. The seconds of a `sequential` result are those of one row after another.
     """
 
     name: str
@@ -49,6 +49,7 @@ class MethodResult:
     cost: dict[str, float | None]
     fitted: str | None = None
     unmeasured: int = 0
+    sequential: bool = False
 
     @property
     def title(self) -> str:
@@ -236,6 +237,7 @@ def _method_result(method_run: MethodRun, result: RunResult, rows: LabelledRows,
         cost=result.cost,
         fitted=method_run.fitted,
         unmeasured=int((~result.predictions.measured).sum()),
+        sequential=result.sequential,
     )
 
 

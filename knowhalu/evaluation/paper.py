@@ -1,11 +1,13 @@
 """The tables of the papers, with rows of our own from earlier comparisons below the published ones."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.dataset import LENGTH_RULE
+from knowhalu.evaluation.paper_commands import RunPlace, command_for, describe_missing, reasoners_of_row
 from knowhalu.evaluation.past_runs import PastResult, PastRun, metrics_by_form, read_past_run
 from knowhalu.evaluation.published import (
     DASH,
@@ -18,29 +20,33 @@ from knowhalu.evaluation.published import (
 )
 from knowhalu.evaluation.runs import parse_specs
 from knowhalu.evaluation.tables import format_number, rows_as_markdown
-from knowhalu.registry import method_card
+from knowhalu.registry import REASONERS, method_card
 
 PUBLISHED, OURS = "published", "ours"
 FITTED_SETTINGS = ("delta1", "delta2", "theta")
 """Settings that may differ: the papers fit them on validation rows."""
 FORM_SETTINGS = ("base_form", "second_opinion")
 """Settings of KnowHalu that choose the form of knowledge."""
-NEEDED_MODEL = "a 7B model"
-BOTH_FORMS = "knowhalu[second_opinion=always]"
-"""A run with the results of each form of knowledge alone, and of both together."""
 
 
 class PaperCell(NamedTuple):
-    """A number, as printed or in percent, or the reason why it is missing; ours with interval, set and rows."""
+    """A number, as printed or in percent, or the reason why it is missing; ours with interval, set and rows.
+
+    `command` produces a missing number of ours; it is empty where nothing can.
+    """
 
     figure: Estimate = Estimate(None)
     missing: str = ""
     set: str = ""
     rows: int | None = None
+    command: str = ""
 
 
 class PaperRow(NamedTuple):
-    """A row: its labels, its origin ("published", "encoder", "llm:MODEL", "rule"), and a cell for each column."""
+    """A row: its labels, its origin ("published", "encoder", "llm:MODEL", "rule"), and a cell for each column.
+
+    The origin of a row of ours that has no result is its reasoner, "encoder" or "llm".
+    """
 
     labels: tuple[str, ...]
     by: str
@@ -48,69 +54,117 @@ class PaperRow(NamedTuple):
 
 
 class FormResult(NamedTuple):
-    """A result of ours with its metrics, or with those of one form of knowledge."""
+    """A result of ours with its metrics and their rows, or with those of one form of knowledge."""
 
     result: PastResult
     figures: Mapping[str, Estimate]
+    rows: int
 
 
 class PaperTable(NamedTuple):
-    """A table with all its rows, and the commands that would produce the missing results."""
+    """A table with all its rows."""
 
     table: PublishedTable
     rows: tuple[PaperRow, ...]
-    commands: tuple[str, ...]
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Return the commands that would produce the missing results."""
+        return tuple(dict.fromkeys(cell.command for row in self.rows for cell in row.cells if cell.command))
 
 
-def make_paper_table(table: PublishedTable, runs: Path, data: str = "DATA") -> PaperTable:
-    """Add our rows, from the comparisons `runs`/SET, below the published ones; `data` is the folder of the data sets.
+def make_paper_table(table: PublishedTable, place: RunPlace) -> PaperTable:
+    """Add our rows below the published ones, from the comparisons on each set in `place.runs`, or in a folder of it.
 
     Raises InputError where a comparison cannot be read.
     """
-    read = {name: _read_past_run(name, runs) for name in _sets(table)}
-    is_compared = any(read.values()) and "seconds" not in {c.metric for c in table.columns}
-    beside = [OwnRow(labels=(LENGTH_RULE,), method=LENGTH_RULE)] if is_compared else []
-    ours = [row for wanted in (*table.ours, *beside) for row in _rows(table, wanted, read)]
+    read = {name: _read_past_runs(name, place.runs) for name in _sets(table)}
+    beside = [OwnRow(labels=(LENGTH_RULE,), method=LENGTH_RULE)] if any(read.values()) and not _is_timed(table) else []
+    ours = [row for wanted in (*table.ours, *beside) for row in _rows(table, wanted, read, place)]
     theirs = [PaperRow(table.labels_of(r), PUBLISHED, tuple(map(_printed, table.values_of(r)))) for r in table.rows]
-    return PaperTable(table, (*theirs, *(row for row, _ in ours)), tuple(_commands([s for _, s in ours], read, runs, data)))
+    return PaperTable(table, (*theirs, *ours))
 
 
 def _sets(table: PublishedTable) -> list[str]:
     return [name for name in dict.fromkeys([*(c.set for c in table.columns), *(o.set for o in table.ours)]) if name]
 
 
-def _read_past_run(name: str, runs: Path) -> PastRun | None:
-    """Read the comparison on a set, if there is one."""
-    folders = [runs / folder for folder in read_published().sets[name].folders]
-    return next((read_past_run(folder) for folder in folders if (folder / "comparison.json").exists()), None)
+def _is_timed(table: PublishedTable) -> bool:
+    return any(column.metric == "seconds" for column in table.columns)
 
 
-def _rows(table: PublishedTable, wanted: OwnRow, read: Mapping[str, PastRun | None]) -> list[tuple[PaperRow, list[OwnRow]]]:
-    """Return one row for each origin of a result, or one row of reasons; each with the results that are missing."""
-    own = [wanted.model_copy(update={"method": wanted.method or c.method, "set": wanted.set or c.set}) for c in table.columns]
-    timed = any(column.metric in UNSCALED_METRICS for column in table.columns)
+def _read_past_runs(name: str, runs: Path) -> list[PastRun]:
+    """Read the comparisons on a set: those directly in the folder of all runs first."""
+    folders = read_published().sets[name].folders
+    found = [*(runs / folder for folder in folders), *sorted(path for folder in folders for path in runs.glob(f"*/{folder}"))]
+    return [read_past_run(folder) for folder in found if (folder / "comparison.json").exists()]
+
+
+def _rows(table: PublishedTable, wanted: OwnRow, read: Mapping[str, Sequence[PastRun]], place: RunPlace) -> Iterator[PaperRow]:
+    """Yield one row for each origin of a result; for a reasoner without any result, a row of reasons and commands."""
+    timed = _is_timed(table)
+    own = [_of_column(wanted, column) for column in table.columns]
     results = {row: _form_results(row, read[row.set], timed=timed) for row in own}
     labels = (*[OURS] * (len(table.labels) - len(wanted.labels)), *wanted.labels)
-    rows = []
-    for maker in dict.fromkeys(r.result.maker for several in results.values() for r in several) or (DASH,):
-        of_maker = {row: next((r for r in several if r.result.maker == maker), None) for row, several in results.items()}
-        cells = tuple(_cell(c, row, of_maker[row], read[row.set]) for c, row in zip(table.columns, own, strict=True))
-        rows.append((PaperRow(labels, maker, cells), [row for row, result in of_maker.items() if result is None]))
-    return rows
+    makers = dict.fromkeys(r.result.maker for several in results.values() for r in several)
+    for reasoner in [r for r in REASONERS if any(r in reasoners_of_row(row) for row in own)] or [""]:
+        for maker in [m for m in makers if _reasoner_of(m) == reasoner] or [reasoner or DASH]:
+            of_maker = {row: next((r for r in several if r.result.maker == maker), None) for row, several in results.items()}
+            cells = (
+                _cell(column, row.set, given) if (given := of_maker[row]) is not None
+                else PaperCell(
+                    missing=describe_missing(row, reasoner), set=row.set, command=command_for(row, reasoner, place, timed=timed)
+                )
+                for column, row in zip(table.columns, own, strict=True)
+            )  # fmt: skip
+            yield PaperRow(labels, maker, tuple(cells))
 
 
-def _form_results(wanted: OwnRow, run: PastRun | None, *, timed: bool) -> list[FormResult]:
-    """Return the results of a run that match a row; a result that judged more than necessary has no valid time."""
-    if run is None:
-        return []
-    exact = [r for r in _matching(wanted, run) if not timed or (r.whole and r.settings.get("second_opinion") != "always")]
-    figures = [(r, _figures(run, r, wanted)) for r in exact]
-    return [FormResult(result, metrics) for result, metrics in figures if metrics is not None]
+def _of_column(wanted: OwnRow, column: PublishedColumn) -> OwnRow:
+    return wanted.model_copy(update={"method": wanted.method or column.method, "set": wanted.set or column.set})
 
 
-def _matching(wanted: OwnRow, run: PastRun) -> list[PastResult]:
-    """Return the results of a method with the settings of a row and defaults for all others."""
-    (spec,) = parse_specs([wanted.method])
+def _reasoner_of(maker: str) -> str:
+    return next((reasoner for reasoner in REASONERS if re.match(rf"{reasoner}\b", maker)), "")
+
+
+def _form_results(wanted: OwnRow, runs: Iterable[PastRun], *, timed: bool) -> list[FormResult]:
+    """Return the result of each origin that matches a row, of several that with the most rows."""
+    found: dict[str, FormResult] = {}
+    for run in runs:
+        for maker, chosen in _results_of_run(wanted, run, timed=timed).items():
+            if maker not in found or chosen.rows > found[maker].rows:
+                found[maker] = chosen
+    return list(found.values())
+
+
+def _results_of_run(wanted: OwnRow, run: PastRun, *, timed: bool) -> dict[str, FormResult]:
+    """Return the result of each origin in a run; of several methods the best by Avg Acc, where the run has all of them."""
+    by_method: list[dict[str, FormResult]] = []
+    for text in wanted.specs:
+        of_method: dict[str, FormResult] = {}
+        for result in _matching(text, run):
+            figures = _figures(run, result, wanted) if not timed or _has_valid_time(result) else None
+            if figures is not None:
+                of_method.setdefault(result.maker, FormResult(result, *figures))
+        by_method.append(of_method)
+    shared = [maker for maker in by_method[0] if all(maker in of_method for of_method in by_method)]
+    return {maker: max((of_method[maker] for of_method in by_method), key=_average) for maker in shared}
+
+
+def _average(found: FormResult) -> float:
+    average = found.figures.get("average", Estimate(None)).value
+    return -1.0 if average is None else average
+
+
+def _has_valid_time(result: PastResult) -> bool:
+    """Tell whether the time of a result is that of one text after another; one that judged more than necessary has none."""
+    return result.whole and result.sequential and result.settings.get("second_opinion") != "always"
+
+
+def _matching(text: str, run: PastRun) -> list[PastResult]:
+    """Return the results of a method with the settings of its specification and defaults for all others."""
+    (spec,) = parse_specs([text])
     results = [r for r in run.results if r.method == spec.method]
     if spec.method == LENGTH_RULE:
         return [r for r in results if r.name == min(results, key=lambda r: r.name != LENGTH_RULE).name]
@@ -120,62 +174,26 @@ def _matching(wanted: OwnRow, run: PastRun) -> list[PastResult]:
     return [r for r in results if all(r.settings.get(name, value) == value for name, value in usual.items() if name not in free)]
 
 
-def _cell(column: PublishedColumn, wanted: OwnRow, given: FormResult | None, run: PastRun | None) -> PaperCell:
-    if given is None:
-        return PaperCell(missing=_why_not(wanted, run), set=wanted.set)
-    rows = given.result.rows
+def _cell(column: PublishedColumn, name: str, given: FormResult) -> PaperCell:
+    rows = given.rows
     if column.metric in UNSCALED_METRICS:
         figure = Estimate(given.result.seconds)
     elif column.metric in given.figures:
         figure = _in_percent(given.figures[column.metric])
     else:
-        return PaperCell(missing="the comparison is of an earlier version: make it again", set=wanted.set, rows=rows)
-    return PaperCell(figure, "" if figure.value is not None else "cannot be given on these rows", wanted.set, rows)
+        return PaperCell(missing="the comparison is of an earlier version: make it again", set=name, rows=rows)
+    return PaperCell(figure, "" if figure.value is not None else "cannot be given on these rows", name, rows)
 
 
-def _figures(run: PastRun, result: PastResult, wanted: OwnRow) -> Mapping[str, Estimate] | None:
-    """Return the metrics of a result, or of one form of knowledge in it; None where it has not judged that way."""
+def _figures(run: PastRun, result: PastResult, wanted: OwnRow) -> tuple[Mapping[str, Estimate], int] | None:
+    """Return the metrics of a result and their rows, or those of one form of knowledge; None where it has not judged that way."""
     base, second = (result.settings.get(name) for name in FORM_SETTINGS)
+    whole = result.figures, result.rows
     if wanted.form is None:
-        return None if second == "never" else result.figures
+        return None if second == "never" else whole
     if second == "never":
-        return result.figures if base == wanted.form else None
+        return whole if base == wanted.form else None
     return metrics_by_form(run, result, wanted.form) if result.whole and (wanted.form == base or second == "always") else None
-
-
-def _why_not(wanted: OwnRow, run: PastRun | None) -> str:
-    known = read_published().sets[wanted.set]
-    needs = [*([known.needs] if run is None and known.needs else []), *([NEEDED_MODEL] if _by_model(wanted) else [])]
-    return f"needs {', and '.join(needs)}" if needs else "the encoder can, but has not been run"
-
-
-def _by_model(wanted: OwnRow) -> bool:
-    (spec,) = parse_specs([wanted.method])
-    card = method_card(spec.method)
-    return bool(card.reasoners) and (spec.reasoner == "llm" or "encoder" not in card.reasoners)
-
-
-def _commands(missing: Iterable[Sequence[OwnRow]], read: Mapping[str, PastRun | None], runs: Path, data: str) -> Iterator[str]:
-    """Yield for each set one command for the missing results of the encoder, and one for those of a language model."""
-    todo: dict[tuple[str, bool], list[str]] = {}
-    for wanted in (ours for several in missing for ours in several if ours.method != LENGTH_RULE):
-        known = read_published().sets[wanted.set]
-        if known.dataset and not (known.needs and read[wanted.set] is None):
-            todo.setdefault((wanted.set, _by_model(wanted)), []).append(_spec(wanted))
-    for (name, _), specs in sorted(todo.items()):
-        run = read[name]
-        past = [result.spec for result in run.results if result.spec] if run else []
-        new = [spec for spec in specs if spec != "knowhalu" or BOTH_FORMS not in specs]
-        methods = ",".join(dict.fromkeys([*past, *new]))
-        yield f'knowhalu eval {read_published().sets[name].dataset} --data {data} -m "{methods}" -o {runs}'
-
-
-def _spec(wanted: OwnRow) -> str:
-    """Return the specification of a method for `knowhalu eval`."""
-    (spec,) = parse_specs([wanted.method])
-    pairs = [*(p.partition(".")[2] for p in spec.pairs), *(["second_opinion=always"] if wanted.form else [])]
-    inside = f"[{','.join(pairs)}]" if pairs else ""
-    return f"{spec.method}{':llm' if _by_model(wanted) else ''}{inside}"
 
 
 def _in_percent(figure: Estimate) -> Estimate:
@@ -199,7 +217,7 @@ def as_markdown(laid: PaperTable) -> str:
 def as_json(laid: PaperTable) -> dict[str, Any]:
     """Return a table as plain fields; a published cell is {value} or {missing: mark}.
 
-    A cell of ours is {value, low, high, set, rows}, {missing: reason, set, rows} or {not_run: reason}.
+    A cell of ours is {value, low, high, set, rows}, {missing: reason, set, rows} or {not_run: reason, command}.
     """
     table = laid.table
     return {
@@ -210,24 +228,25 @@ def as_json(laid: PaperTable) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reasons(laid: PaperTable) -> list[str]:
-    return list(dict.fromkeys(c.missing for row in laid.rows if row.by != PUBLISHED for c in row.cells if c.missing))
+def _reasons(laid: PaperTable) -> list[tuple[str, str]]:
+    """Return each reason why a number of ours is missing, with the command that produces the number."""
+    return list(dict.fromkeys((c.missing, c.command) for r in laid.rows if r.by != PUBLISHED for c in r.cells if c.missing))
 
 
-def _texts(table: PublishedTable, row: PaperRow, reasons: Sequence[str]) -> list[str]:
+def _texts(table: PublishedTable, row: PaperRow, reasons: Sequence[tuple[str, str]]) -> list[str]:
     cells = zip(row.cells, table.columns, strict=True)
     return [*row.labels, row.by, *(_cell_text(cell, column.metric, row.by, reasons) for cell, column in cells)]
 
 
-def _cell_text(cell: PaperCell, metric: str, by: str, reasons: Sequence[str]) -> str:
+def _cell_text(cell: PaperCell, metric: str, by: str, reasons: Sequence[tuple[str, str]]) -> str:
     if by == PUBLISHED:
         return cell.missing or f"{cell.figure.value:g}"
     if cell.missing:
-        return f"{'not run' if cell.rows is None else DASH} ({reasons.index(cell.missing) + 1})"
+        return f"{'not run' if cell.command else DASH} ({reasons.index((cell.missing, cell.command)) + 1})"
     return format_number(cell.figure, digits=2 if metric in UNSCALED_METRICS else 1)
 
 
-def _remarks(laid: PaperTable, reasons: Sequence[str]) -> list[str]:
+def _remarks(laid: PaperTable, reasons: Sequence[tuple[str, str]]) -> list[str]:
     """Return the notes that a reader needs: how our numbers were obtained, and why some are missing."""
     table = laid.table
     sizes = {(cell.set, cell.rows) for row in laid.rows for cell in row.cells if cell.rows is not None}
@@ -237,12 +256,13 @@ def _remarks(laid: PaperTable, reasons: Sequence[str]) -> list[str]:
         remarks.append("?: not legible in the edition of the paper that was read.")
     remarks += [table.note] if table.note else []
     remarks += [f"Ours are not run: they need {table.needs}."] if table.needs else []
-    remarks += ["\n".join(f"- ({i}) {reason}" for i, reason in enumerate(reasons, 1))] if reasons else []
-    return [*remarks, "\n".join(f"    {command}" for command in laid.commands)] if laid.commands else remarks
+    lines = [f"- ({i}) {why}{f': `{command}`' if command else ''}" for i, (why, command) in enumerate(reasons, 1)]
+    return [*remarks, "\n".join(lines)] if lines else remarks
 
 
 def _fields(cell: PaperCell) -> dict[str, Any]:
     origin = {"set": cell.set, "rows": cell.rows} if cell.rows is not None else {}
     if cell.missing:
-        return {"not_run" if cell.set and not origin else "missing": cell.missing, **origin}
+        command = {"command": cell.command} if cell.command else {}
+        return {"not_run" if command else "missing": cell.missing, **command, **origin}
     return {**cell.figure._asdict(), **origin} if origin else {"value": cell.figure.value}

@@ -13,6 +13,7 @@ from knowhalu.evaluation.labelled_rows import read_labelled_rows
 from knowhalu.evaluation.metrics import Flags, Predictions
 from knowhalu.evaluation.runs import SAME_ROWS
 from knowhalu.evaluation.slices import LENGTH_MATCHED
+from knowhalu.io.journal import LLM_IDENTITY_FIELD
 from knowhalu.io.outcomes import read_outcome_table, read_run_header
 from knowhalu.methods.common.verdict import (
     deciding_segment,
@@ -34,7 +35,8 @@ class PastResult(NamedTuple):
     """The result of one method in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" without a reasoner.
 
     `spec` is its specification for `knowhalu compare`, empty for a rule, which always takes part. `settings` are those that
-    decide the result. A result that is not `whole` is that of the length-matched rows, as its maker tells.
+    decide the result. A result that is not `whole` is that of the length-matched rows, as its maker tells. The `seconds` of a
+    `sequential` result are those of one text after another.
     """
 
     name: str
@@ -47,6 +49,7 @@ class PastResult(NamedTuple):
     seconds: float | None
     outcomes: Path
     whole: bool = True
+    sequential: bool = False
 
 
 class PastRun(NamedTuple):
@@ -74,10 +77,11 @@ def read_past_run(folder: Path) -> PastRun:
         ) from error
 
 
-def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> dict[str, Estimate] | None:
-    """Return the metrics of KnowHalu with one form of knowledge alone, from the stored judgments of a run.
+def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> tuple[dict[str, Estimate], int] | None:
+    """Return the metrics of KnowHalu with one form of knowledge alone, from the stored judgments of a run, and their rows.
 
-    None where the run has not judged every segment by this form. Raises InputError where the rows are missing or have changed.
+    Where every text was to be judged by both forms, those on which this form failed are left out, as failures are. None where
+    the run has not judged every segment by this form. Raises InputError where the rows are missing or have changed.
     """
     rows = read_labelled_rows(run.input)
     verdicts: dict[int, Verdict | None] = {}
@@ -91,11 +95,11 @@ def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> di
     except InputError as error:
         raise InputError(f"{error} {PAST_RUN_HINT}.") from error
     judged = [verdict for verdict in verdicts.values() if verdict is not None]
-    if len(judged) < len(verdicts):
+    if len(judged) < len(verdicts) and (result.settings.get("second_opinion") != "always" or not judged):
         return None
-    places = np.array(list(verdicts), dtype=np.intp)
+    places = np.array([place for place, verdict in verdicts.items() if verdict is not None], dtype=np.intp)
     predictions = _predictions(rows.gold[places], judged)
-    return metrics_with_intervals(predictions, rows.groups[places], draw_resamples(int(rows.groups.max()) + 1))
+    return metrics_with_intervals(predictions, rows.groups[places], draw_resamples(int(rows.groups.max()) + 1)), len(judged)
 
 
 def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
@@ -137,15 +141,21 @@ def _predictions(gold: Flags, verdicts: Sequence[Verdict]) -> Predictions:
 
 def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
     outcomes = folder / f"{fields['name']}.jsonl"
-    settings = json.loads(read_run_header(outcomes)["settings"])
+    head = read_run_header(outcomes)
+    settings = json.loads(head["settings"])
     reasoner, branch = fields["reasoner"], method_card(fields["method"]).options
     rule = "rule (upper bound)" if fields["fitted"] == SAME_ROWS else "rule"
-    maker = rule if not reasoner else f"llm:{settings['llm']['model'] or 'unnamed'}" if reasoner == "llm" else reasoner
+    maker = rule if not reasoner else f"llm:{_model_name(head, settings)}" if reasoner == "llm" else reasoner
     return PastResult(
         name=fields["name"], method=fields["method"], maker=maker, spec=_spec(fields), settings=settings[branch],
         figures=_figures(fields), seconds=fields["cost"]["seconds"],
-        rows=fields["rows"], outcomes=outcomes,
+        rows=fields["rows"], outcomes=outcomes, sequential=fields.get("sequential", False),
     )  # fmt: skip
+
+
+def _model_name(head: dict[str, str], settings: dict[str, Any]) -> str:
+    """Return the name of the model that answered, as the run has stored it with a hash, or else that of the settings."""
+    return head.get(LLM_IDENTITY_FIELD, "").rpartition(" ")[0] or settings["llm"]["model"] or "unnamed"
 
 
 def _part(result: PastResult, share: dict[str, Any]) -> PastResult:

@@ -14,7 +14,7 @@ from knowhalu.types import KnowledgeForm, Record
 PUBLISHED_FILE = "published.toml"
 DASH, ILLEGIBLE = "-", "?"
 """Marks in place of a number: a dash in the paper, or a number that is not legible in the edition at hand."""
-UNSCALED_METRICS = {"seconds", "hallucinations"}
+UNSCALED_METRICS = {"seconds", "hallucinations", "delta1", "delta2", "quantile1", "quantile2"}
 """Metrics that are not shares; all others are in percent."""
 
 
@@ -28,13 +28,15 @@ class Paper(Record):
 class PaperDataset(Record):
     """A data set of a paper: the names of folders with our runs on it, and its needs beyond this package.
 
-    `dataset` is its name for `knowhalu eval`, where it has one.
+    `dataset` is its name for `knowhalu eval`, where it has one; otherwise the file of its rows goes to `knowhalu compare`.
+    `index` tells that its rows bring no knowledge, so that an index is searched.
     """
 
     about: str
     folders: tuple[str, ...] = Field(min_length=1)
     dataset: str = ""
     needs: str = ""
+    index: bool = False
 
 
 class PublishedColumn(Record):
@@ -49,13 +51,20 @@ class PublishedColumn(Record):
 class OwnRow(Record):
     """A row that we can add: its labels without that of the model, the specification of our method, and the form of knowledge.
 
-    `set` replaces that of the columns where the row is of another data set.
+    `set` replaces that of the columns where the row is of another data set. Of several methods, `best_of`, the one with the
+    highest Avg Acc on a set counts, once all of them have been run on it.
     """
 
     labels: tuple[str, ...]
     method: str = ""
     form: KnowledgeForm | None = None
     set: str = ""
+    best_of: tuple[str, ...] = ()
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Return the specifications of all methods that the row needs."""
+        return self.best_of or (self.method,)
 
 
 class PublishedTable(Record):

@@ -113,13 +113,30 @@ class MethodRun(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """The predictions of a method for the rows at `places`, its mean cost for each of them, and their traits by key."""
+    """The predictions of a method for the rows at `places`, its mean cost for each of them, and their traits by key.
+
+    `sequential` tells that each row was checked alone, and no reply came from the cache: its seconds are those of a single check.
+    """
 
     places: NDArray[np.intp]
     predictions: Predictions
     failures: dict[str, int]
     cost: dict[str, float | None]
     traits: Mapping[str, Sequence[Hashable]] = {}
+    sequential: bool = False
+
+
+class RunTime(NamedTuple):
+    """The seconds of all runs with one output, the rows that they checked, and the most checks that ran at once (0: unknown)."""
+
+    rows: int = 0
+    seconds: float = 0.0
+    in_flight: int = 0
+
+    @property
+    def per_row(self) -> float | None:
+        """Return the seconds of a row; None where none was checked."""
+        return self.seconds / self.rows if self.rows else None
 
 
 class TimedChecker(Checker):
@@ -152,9 +169,11 @@ def run_method(
 ) -> RunResult:
     """Check the rows without a verdict in `output`, and read the result."""
     summary = detect(checker, rows.path, output, restart=restart, progress=progress)
-    seconds = _seconds_per_row(output, summary.samples - summary.kept, checker.seconds, fresh=not summary.kept)
+    now = RunTime(summary.samples - summary.kept, checker.seconds, checker.settings.engine.in_flight)
+    spent = _add_time(output, now, fresh=not summary.kept)
     result = read_run_result(output, rows)
-    return result._replace(failures=summary.failures, cost={**result.cost, "seconds": seconds})
+    sequential = spent.in_flight == 1 and not result.cost["reused"]
+    return result._replace(failures=summary.failures, cost={**result.cost, "seconds": spent.per_row}, sequential=sequential)
 
 
 def read_run_result(path: Path, rows: LabelledRows) -> RunResult:
@@ -189,18 +208,22 @@ def table_predictions(table: OutcomeTable, rows: LabelledRows) -> tuple[NDArray[
     )
 
 
-def _seconds_per_row(output: Path, checked: int, seconds: float, *, fresh: bool) -> float | None:
-    """Add the time of this run to that of earlier ones with the same output; return the seconds per checked row."""
+def _add_time(output: Path, now: RunTime, *, fresh: bool) -> RunTime:
+    """Add the time of this run to that of earlier ones with the same output, and return both together."""
     path = output.with_name(SECONDS_FILE)
     try:
-        times: dict[str, tuple[int, float]] = json.loads(path.read_text(encoding="utf-8"))
+        times: dict[str, list[Any]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # none yet, or torn by a kill
         times = {}
-    rows, spent = (0, 0.0) if fresh else times.get(output.name, (0, 0.0))
-    if checked:
-        rows, spent = rows + checked, round(spent + seconds, 3)
-        path.write_text(json.dumps({**times, output.name: (rows, spent)}, indent=1) + "\n", encoding="utf-8")
-    return spent / rows if rows else None
+    before = RunTime() if fresh or output.name not in times else RunTime(*times[output.name])
+    if not now.rows:
+        return before
+    # runs of earlier versions have not stored how many checks ran at once
+    known = before.in_flight or not before.rows
+    in_flight = max(before.in_flight, now.in_flight) if known else 0
+    spent = RunTime(before.rows + now.rows, round(before.seconds + now.seconds, 3), in_flight)
+    path.write_text(json.dumps({**times, output.name: spent}, indent=1) + "\n", encoding="utf-8")
+    return spent
 
 
 def flagged_spans(verdict: Verdict) -> list[tuple[int, int]]:

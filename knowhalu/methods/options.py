@@ -52,7 +52,7 @@ class FactoredOptions(Record):
     )
 
 
-JudgeName = Literal["halueval", "halueval-knowledge", "halueval-cot", "zero-shot-cot", "few-shot"]
+JudgeName = Literal["halueval", "halueval-knowledge", "halueval-cot", "zero-shot-cot", "zero-shot-memory", "few-shot"]
 """The judges whose votes self-consistency can count."""
 
 

@@ -241,12 +241,15 @@ BASELINES = PromptFamily(BASELINES_FAMILY, {
     "halueval_knowledge": _baseline(("sample",), partial(_labels, binary=True)),
     "halueval_cot": _baseline(("sample",), partial(_from_memory, reasons=True)),
     "zero_shot_cot": _baseline(("sample",)),
+    "zero_shot_memory": _baseline(("sample",)),
     "few_shot": _baseline(("sample",), _labels),
     "factored_single": _baseline(("sample",), _judged_claims),
     "answer": _baseline(("sample",)),
     "supported": _baseline(("context", "sentence")),
     "claims": _baseline(("sample",), _claims),
     "verdict": _baseline(("passages", "claim"), _verdicts),
+    "search_query": _baseline(("sample",)),
+    "facts": _baseline(("passages", "sample")),
 })  # fmt: skip
 
 

@@ -33,6 +33,7 @@ FORMS = [
     ("halueval-summarization", SUMMARIES, [(F, "R", ["D"], None, {}), (H, "W", ["D"], None, {"type": "entity"})]),
     ("halueval-summarization", {"document": "D", "summary": "S", "hallucination": "no"}, [(F, "S", ["D"], None, {})]),
     ("knowhalu-qa", QA, [(F, "R", ["K"], "Q?", {}), (H, "W", ["K"], "Q?", {})]),
+    ("knowhalu-qa-wikipedia", QA, [(F, "R", [], "Q?", {}), (H, "W", [], "Q?", {})]),
     ("knowhalu-summarization", SUMMARIES, [(F, "R", ["D"], None, {}), (H, "W", ["D"], None, {})]),
     ("ragtruth",
      {"id": "1", "source_id": "s", "model": "m", "response": "It fell.", "labels": [MARK], "quality": "good",

@@ -226,3 +226,11 @@ def test_a_password_in_the_settings_of_a_method_is_not_stored(job, tmp_path):
     write_results(comparison, tmp_path / "out")
     files = [path.read_text() for path in (tmp_path / "out").iterdir() if path.is_file()]
     assert files and any("http://host" in text for text in files) and not any("secret" in text for text in files)
+
+
+def test_time_is_sequential_only_where_every_row_was_checked_alone(job):
+    alone = ("engine.in_flight=1",)
+    assert job(LENGTH, limit=4, pairs=alone).results[0].sequential
+    assert job(LENGTH, pairs=alone).results[0].sequential
+    assert not job(LENGTH, restart=True, limit=4).results[0].sequential
+    assert not job(LENGTH, pairs=alone).results[0].sequential

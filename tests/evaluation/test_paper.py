@@ -9,6 +9,7 @@ from knowhalu.cli.eval import paper as command
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table
+from knowhalu.evaluation.paper_commands import RunPlace
 from knowhalu.evaluation.past_runs import read_past_run, verdict_by_form
 from knowhalu.evaluation.published import published_table
 from knowhalu.io.outcomes import format_outcome
@@ -67,7 +68,7 @@ def runs(tmp_path):
         if results:
             content = {"input": "elsewhere/rows.jsonl", "results": [result(folder, *a, **k) for a, k in results]}
             (folder / "comparison.json").write_text(json.dumps(content))
-        return make_paper_table(published_table(paper, number), tmp_path / "runs")
+        return make_paper_table(published_table(paper, number), RunPlace(tmp_path / "runs"))
 
     return laid
 
@@ -83,26 +84,57 @@ def row(laid, label, by="encoder"):
 
 def test_rows_without_runs_give_their_needs_and_no_numbers(runs, tmp_path):
     laid = runs(3)
-    assert [r.by for r in laid.rows] == ["published"] * 22 + ["-"] * 8
+    assert [r.by for r in laid.rows] == ["published"] * 22 + ["llm"] * 5 + ["encoder", "llm"] * 3
     shown = as_markdown(laid)
     assert "| GPT-3.5 | KnowHalu (Aggregation) | published | 69 | 68 | 68.5 |" in shown
-    assert "| ours | KnowHalu (Aggregation) | - | not run (2) | not run (2) | not run (2) |" in shown
-    assert "- (1) needs a 7B model\n- (2) the encoder can, but has not been run" in shown
-    assert "needs an index of Wikipedia, and a 7B model" in as_markdown(runs(2))
+    assert "| ours | KnowHalu (Aggregation) | encoder | not run (6) | not run (6) | not run (6) |" in shown
+    out = tmp_path / "runs/knowhalu-encoder-second_opinion-always"
+    assert (
+        f'- (6) has not been run: `knowhalu eval {SET} --data DATA -m "knowhalu:encoder[second_opinion=always]" -o {out}`'
+        in shown
+    )
+    assert "needs an index of Wikipedia and a language model: `" in as_markdown(runs(2))
 
 
-def test_commands_produce_missing_results_and_keep_existing_ones(runs, tmp_path):
-    first, second = runs(3).commands
-    assert first == f'knowhalu eval {SET} --data DATA -m "knowhalu[second_opinion=always]" -o {tmp_path / "runs"}'
-    assert '-m "zero-shot-cot:llm,selfcheck:llm,halueval:llm,halueval-cot:llm,self-consistency:llm"' in second
-    assert '-m "knowhalu" -o' in runs(7).commands[0]
-    (kept,) = runs(20, made("mine", "knowhalu", knowhalu={"second_opinion": "always"})).commands
-    assert '-m "mine=knowhalu:encoder,knowhalu[passages=1,second_opinion=always],' in kept
-    assert not runs(4).commands  # without an index of Wikipedia there is nothing to run
+def test_a_reasoner_without_result_keeps_its_row_and_command_beside_one_with(runs):
+    laid = runs(20, made("a", "knowhalu", knowhalu={"second_opinion": "always", "passages": 1}, said=SAID))
+    filled = [r for r in laid.rows if r.labels == ("K = 1", "KnowHalu (Structured)") and r.by != "published"]
+    assert [(r.by, bool(r.cells[0].command)) for r in filled] == [("encoder", False), ("llm", True)]
+
+
+def test_runs_in_folders_of_their_own_are_found_and_the_one_with_most_rows_counts(runs, tmp_path):
+    runs(3, made("a", "knowhalu", value=0.25))
+    for name, rows, value in (("first", 9, 0.5), ("second", 3, 0.75)):
+        folder = tmp_path / "runs" / name / SET
+        folder.mkdir(parents=True)
+        input_file = str(tmp_path / "runs" / SET / "input/rows.jsonl")
+        content = {"input": input_file, "results": [{**result(folder, "a", "knowhalu", value=value), "rows": rows}]}
+        (folder / "comparison.json").write_text(json.dumps(content))
+    (cell, *_) = row(runs(3), "KnowHalu (Aggregation)").cells
+    assert (cell.figure.value, cell.rows) == (50.0, 9)
+
+
+def test_self_consistency_is_the_best_of_its_judges_once_all_have_run(runs):
+    judged = [
+        made(f"by-{judge}", "self-consistency", reasoner="llm", value=value, baselines={"votes_by": judge}, llm={"model": "Qwen"})
+        for judge, value in (("halueval", 0.5), ("halueval-cot", 0.75))
+    ]
+    assert row(runs(3, judged[0]), "Self Consistency", "llm").cells[0].command
+    assert row(runs(3, *judged), "Self Consistency", "llm:Qwen").cells[0].figure.value == 75.0
+
+
+def test_model_is_named_as_the_run_has_stored_it(runs, tmp_path):
+    runs(3, made("a", "knowhalu", reasoner="llm"))
+    path = tmp_path / "runs" / SET / "a.jsonl"
+    head = json.loads(path.read_text())
+    head["run"]["llm"] = "Some Model 7B 0123456789abcdef"
+    path.write_text(json.dumps(head) + "\n")
+    assert row(runs(3), "KnowHalu (Aggregation)", "llm:Some Model 7B").cells[0].rows == 4
 
 
 def test_run_with_default_settings_fills_the_row_with_its_origin(runs):
-    laid = runs(3, made("a", "knowhalu"), made("b", "knowhalu", reasoner="llm", value=0.75, llm={"model": "Qwen"}))
+    by_model = made("b", "knowhalu", reasoner="llm", value=0.75, llm={"model": "Qwen"}, said=SAID)
+    laid = runs(3, made("a", "knowhalu", said=SAID), by_model)
     cells = row(laid, "KnowHalu (Aggregation)").cells
     assert [(c.figure.value, c.figure.low, c.rows) for c in cells] == [(25.0, 15.0, 4)] * 3
     assert row(laid, "KnowHalu (Aggregation)", "llm:Qwen").cells[0].figure.value == 75.0
@@ -110,13 +142,13 @@ def test_run_with_default_settings_fills_the_row_with_its_origin(runs):
     assert f"on so many rows: {SET} 4." in as_markdown(laid)
 
 
-def test_run_that_judged_more_than_necessary_gives_no_time(runs, tmp_path):
+def test_only_a_run_of_one_text_after_another_that_judged_no_more_than_necessary_gives_a_time(runs, tmp_path):
     (tmp_path / "runs" / SET).rename(tmp_path / "runs" / "knowhalu-qa")
     folder = tmp_path / "runs" / "knowhalu-qa"
-    for second, seconds in (("always", None), ("needed", 0.125)):
-        found = result(folder, "a", "knowhalu", knowhalu={"second_opinion": second})
+    for second, alone, seconds in (("always", True, None), ("needed", False, None), ("needed", True, 0.125)):
+        found = {**result(folder, "a", "knowhalu", knowhalu={"second_opinion": second}), "sequential": alone}
         (folder / "comparison.json").write_text(json.dumps({"input": "rows.jsonl", "results": [found]}))
-        (cell,) = next(r for r in runs(7).rows if r.labels == ("KnowHalu", "given") and r.by != "published").cells
+        (cell,) = next(r for r in runs(7).rows if r.labels == ("KnowHalu", "given") and r.by == "encoder").cells
         assert cell.figure.value == seconds
 
 
@@ -131,12 +163,11 @@ def test_comparison_of_an_earlier_version_reports_missing_metrics(runs, tmp_path
 
 
 def test_runs_with_other_settings_do_not_count_except_for_thresholds(runs):
-    other = made("a", "knowhalu", knowhalu={"passages": 4})
-    assert row(runs(3, other), "KnowHalu (Aggregation)", "-").cells[0].missing
-    laid = runs(20, other, made("b", "knowhalu", value=0.5, knowhalu={"delta1": 0.9}))
-    by = {r.labels: r.by for r in laid.rows if r.by != "published"}
-    assert by[("K = 4", "KnowHalu (Unstructured)")] == by[("K = 3", "KnowHalu (Unstructured)")] == "encoder"
-    assert by[("K = 1", "KnowHalu (Unstructured)")] == "-"
+    other = made("a", "knowhalu", knowhalu={"passages": 4}, said=SAID)
+    assert row(runs(3, other), "KnowHalu (Aggregation)").cells[0].command
+    laid = runs(20, other, made("b", "knowhalu", value=0.5, knowhalu={"delta1": 0.9}, said=SAID))
+    by_encoder = [r for r in laid.rows if r.labels[1:] == ("KnowHalu (Unstructured)",) and r.by == "encoder"]
+    assert {r.labels[0] for r in by_encoder if not r.cells[0].command} == {"K = 4", "K = 3"}
 
 
 def test_single_form_results_follow_from_complete_judgments(runs):
@@ -147,7 +178,15 @@ def test_single_form_results_follow_from_complete_judgments(runs):
     needed = made("a", "knowhalu", said=[verdict("h1", ("INCORRECT",)), *SAID[1:]])
     laid = runs(3, needed)
     assert [c.figure.value for c in row(laid, "KnowHalu (Unstructured)").cells] == [100.0, 100.0, 100.0]
-    assert row(laid, "KnowHalu (Structured)", "-").cells[0].missing == "the encoder can, but has not been run"
+    assert row(laid, "KnowHalu (Structured)").cells[0].missing == "has not been run"
+
+
+def test_texts_on_which_the_other_form_failed_are_left_out_of_its_row(runs):
+    said = [verdict("h1", ("CORRECT",)), *SAID[1:]]
+    laid = runs(3, made("a", "knowhalu", said=said, knowhalu={"second_opinion": "always"}))
+    cells = row(laid, "KnowHalu (Structured)").cells
+    assert [(c.figure.value, c.rows) for c in cells] == [(100.0, 3), (50.0, 3), (75.0, 3)]
+    assert row(laid, "KnowHalu (Unstructured)").cells[0].rows == 4
 
 
 def test_outcomes_of_other_rows_or_incomplete_ones_are_refused(runs, tmp_path):
@@ -163,7 +202,7 @@ def test_run_of_one_form_is_not_the_aggregation(runs):
     laid = runs(3, made("a", "knowhalu", knowhalu={"second_opinion": "never", "base_form": "structured"}))
     assert row(laid, "KnowHalu (Structured)").cells[0].figure.value == 25.0
     for other in ("KnowHalu (Unstructured)", "KnowHalu (Aggregation)"):
-        assert row(laid, other, "-").cells[0].missing == "the encoder can, but has not been run"
+        assert row(laid, other).cells[0].missing == "has not been run"
 
 
 def test_one_form_alone_leaves_off_target_answers_and_needs_a_judgment_of_every_segment():
@@ -201,10 +240,11 @@ def test_the_json_has_the_same_cells(runs):
     fields = as_json(runs(4))
     assert fields["columns"][1] == {"name": "ARP", "metric": "arp", "set": "knowhalu-qa-wikipedia"}
     assert fields["rows"][0]["cells"][:2] == [{"value": 57.4}, {"missing": "?"}]
-    assert fields["rows"][-1]["cells"][0] == {"not_run": "needs an index of Wikipedia"}
-    *_, aggregation, rule = as_json(runs(3, made("a", "knowhalu")))["rows"]
+    last = fields["rows"][-1]["cells"][0]
+    assert last["not_run"] == "needs an index of Wikipedia and a language model" and last["command"] == fields["commands"][-1]
+    *_, aggregation, _, rule = as_json(runs(3, made("a", "knowhalu")))["rows"]
     assert aggregation["cells"][0] == {"value": 25.0, "low": 15.0, "high": 35.0, "set": SET, "rows": 4}
-    assert rule["labels"] == ["ours", "trivial-length"] and "not_run" in rule["cells"][0]
+    assert rule["labels"] == ["ours", "trivial-length"] and rule["cells"][0] == {"missing": "has not been run"}
 
 
 def test_folder_without_a_comparison_is_refused(tmp_path):

@@ -24,6 +24,8 @@ SAID = {
     "Judgment": "Lang was born in Vienna, and not in Berlin.\n### Label:\nINCORRECT",
     "Response": "Fritz Lang was born in Vienna.",
     "Supported": "\nNo",
+    "Query": "Fritz Lang born",
+    "Facts": "\n1. Fritz Lang was born in Vienna.",
 }
 
 

@@ -42,7 +42,7 @@ from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 
-MEMORY_JUDGES = frozenset({"halueval", "halueval-cot"})
+MEMORY_JUDGES = frozenset({"halueval", "halueval-cot", "zero-shot-memory"})
 """The judges that see no knowledge; they see the documents of a text, which are part of its task."""
 MAX_QUERY_WORDS, MAX_QUERIES = 30, 16
 """Maximum words of a query made of a response, and maximum number of queries."""
@@ -103,6 +103,7 @@ halueval = partial(Judge, "halueval")
 halueval_knowledge = partial(Judge, "halueval-knowledge")
 halueval_cot = partial(Judge, "halueval-cot")
 zero_shot_cot = partial(Judge, "zero-shot-cot")
+zero_shot_memory = partial(Judge, "zero-shot-memory")
 few_shot = partial(Judge, "few-shot")
 factored_single = partial(Judge, "factored-single")
 
@@ -137,6 +138,7 @@ JUDGE_PROMPTS = {
     "halueval-knowledge": JudgePrompt("halueval_knowledge", generate_bare_label, _BINARY_SCHEME),
     "halueval-cot": JudgePrompt("halueval_cot", generate_labelled_rationale, _BINARY_SCHEME),
     "zero-shot-cot": JudgePrompt("zero_shot_cot", generate_labelled_rationale, _BINARY_SCHEME),
+    "zero-shot-memory": JudgePrompt("zero_shot_memory", generate_labelled_rationale, _BINARY_SCHEME),
     "few-shot": JudgePrompt("few_shot", generate_bare_label),
     "factored-single": JudgePrompt("factored_single", None),
 }

@@ -20,7 +20,8 @@ WRONG = {"CORRECT": 0.2, "INCORRECT": 0.8}
 OPEN = {"CORRECT": 0.2, "INCORRECT": 0.2, "INCONCLUSIVE": 0.6}
 BY_SOURCES = ["halueval-knowledge", "zero-shot-cot", "few-shot", "factored-single"]
 AT_ONCE = ["halueval", "halueval-knowledge", "few-shot"]
-EVERY = ["halueval", "halueval-cot", *BY_SOURCES]
+FROM_MEMORY = ["halueval", "halueval-cot", "zero-shot-memory"]
+EVERY = [*FROM_MEMORY, *BY_SOURCES]
 CLAIMS = " \n1. Metropolis is a film: CORRECT\n2. Metropolis is by Fritz Lang: INCORRECT"
 
 
@@ -55,7 +56,7 @@ def test_two_or_three_labels_may_be_chosen(name):
     assert said.requests("label")[0].choices == LABELS[: 3 if three else 2]
 
 
-@pytest.mark.parametrize("name", ["halueval", "halueval-cot"])
+@pytest.mark.parametrize("name", FROM_MEMORY)
 def test_from_memory_no_knowledge_is_shown_and_nothing_is_searched(name):
     shelf, said = Shelf(PAGE), model()
     verdict = check(name, QA.model_copy(update={"knowledge": (PAGE,)}), said, shelf)
