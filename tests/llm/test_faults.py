@@ -186,7 +186,7 @@ BAD_LABELS = {
 
 @pytest.mark.parametrize("kind", BAD_LABELS)
 def test_a_reply_without_a_label_is_a_failure_with_the_raw_reply(kind):
-    with running(FakeServer(TinyModel(wants))) as fake:
+    with running(FakeServer(TinyModel(wants), named=False)) as fake:
         fake.strike(STRUCK, f.sent(lambda payload, choice: None), f.said(BAD_LABELS[kind]))
         outcomes = check_all(fake)
     assert isinstance(outcomes[STRUCK], Failure)
@@ -196,7 +196,7 @@ def test_a_reply_without_a_label_is_a_failure_with_the_raw_reply(kind):
 
 
 def test_a_reply_with_a_lone_surrogate_can_be_written():
-    with running(FakeServer(TinyModel(wants))) as fake:
+    with running(FakeServer(TinyModel(wants), named=False)) as fake:
         fake.strike(STRUCK, f.sent(lambda payload, choice: None), f.said("It is \ud83d fine"))
         outcome = check_all(fake)[STRUCK]
     assert isinstance(outcome, Failure) and outcome.reply == "It is ? fine"
@@ -303,7 +303,7 @@ def test_waits_double_unless_the_server_sends_retry_after():
 
 
 def test_an_invalid_log_probability_leaves_the_label_without_a_probability():
-    with running(FakeServer(TinyModel(wants))) as fake:
+    with running(FakeServer(TinyModel(wants), named=False)) as fake:
         fake.strike(STRUCK, *[f.sent(f.nan_logprobs)] * 2)
         assert check_all(fake)[STRUCK].probability == 0.5
         assert check_all(fake)[STRUCK].probability > 0.5
