@@ -110,13 +110,18 @@ class Completion:
     thinking: str = ""
 
 
+WRITER, CRITIC = "writer", "critic"
+"""The roles for which a run may have a language model of its own: it writes and rewrites texts, or criticises sentences."""
+
+
 @dataclass(frozen=True)
 class Generate(Request[Completion]):
     """Request an LLM's continuation of a prompt. Reply: `Completion`.
 
     A chat model receives `system` and `prompt` as messages and continues a reply that begins with `prefill`; a completion model
     continues all of it as one text. The first `fixed` characters of the prompt are the same for every sample. With `choices`,
-    the reply is one of them. With `bypass_cache`, a stored reply is not used.
+    the reply is one of them. With `bypass_cache`, a stored reply is not used. The model of the `role` answers where a run has one
+    of its own for it.
     """
 
     prompt: str
@@ -129,3 +134,4 @@ class Generate(Request[Completion]):
     temperature: float = 0.0
     seed: int = 0
     bypass_cache: bool = False
+    role: str = ""

@@ -199,7 +199,7 @@ class ReplyCache:
     def key(self, identity: str, request: Generate) -> bytes:
         """Return the digest of everything that determines a reply."""
         fields = asdict(request)
-        del fields["bypass_cache"]
+        del fields["bypass_cache"], fields["role"]
         fields["begun"] = fields.pop("prefill")  # the name of the field in the keys of stored replies
         decisive = [CACHE_FORMAT, self._options, identity, fields]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).digest()

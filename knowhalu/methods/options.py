@@ -145,6 +145,9 @@ class ReviseOptions(Record):
         0.67, ge=0.0, le=1.0,
         description="keep segments with a lower P(hallucinated); 0.67: a lost true sentence costs twice a kept false one",
     )  # fmt: skip
+    critique: Literal["flagged", "all"] = Field(
+        "flagged", description="factored: criticise the sentences that the method flags, or all that it judged, as published"
+    )
     source_words: int = Field(
         800, ge=40, description="maximal number of source words shown for a rewrite; of longer sources, the nearest chunks"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "knowhalu"
 FLOORS = {
-    "types": 1, "results": 1, "errors": 1, "text": 1, "io": 1,
+    "types": 1, "critiques": 1, "results": 1, "errors": 1, "text": 1, "io": 1,
     "requests": 2, "registry": 2, "prompts": 2, "datasets": 2,
     "llm": 3, "encoder": 3, "retrieval": 3, "index": 3, "ingest": 3,
     "methods": 4,
