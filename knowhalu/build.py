@@ -277,17 +277,17 @@ def llm_identity(settings: Settings, *, revises: bool = False) -> str:
     if "llm" not in _all_reasoners(settings, revises=revises):
         return ""
     roles = settings.by_role() if revises and settings.reasoner == "llm" else {}
-    return "; ".join([_identity(settings), *(f"{role}: {_identity(of)}" for role, of in roles.items())])
+    return "; ".join([llm_name(settings), *(f"{role}: {llm_name(of)}" for role, of in roles.items())])
 
 
-def _identity(settings: Settings) -> str:
+def llm_name(settings: Settings) -> str:
+    """Return which language model answers by these settings, as its server or its folder identifies it."""
     from anyio.from_thread import start_blocking_portal
 
     identifies = hasattr(llm_backend(settings.llm.backend), "identity")
     with start_blocking_portal() as portal:  # also inside a notebook's running loop
         backend = _make_llm_backend(settings) if identifies else None
-        name: str = portal.call(model_identity, backend, settings.llm)
-    return name
+        return str(portal.call(model_identity, backend, settings.llm))
 
 
 def _reasoner_hashes(settings: Settings) -> dict[str, str]:

@@ -11,7 +11,7 @@ FLOORS = {
     "llm": 3, "encoder": 3, "retrieval": 3, "index": 3, "ingest": 3,
     "methods": 4,
     "settings": 5, "profiles": 5, "engine": 5, "build": 5, "api": 5, "extend": 5, "testing": 5,
-    "batch": 6, "evaluation": 6, "calibration": 6, "training": 6,
+    "batch": 6, "summarize": 6, "evaluation": 6, "calibration": 6, "training": 6,
     "report": 7,
     "cli": 8,
 }  # fmt: skip

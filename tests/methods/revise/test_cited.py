@@ -15,9 +15,7 @@ from knowhalu.types import Document, Sample
 from tests.support.revising import Detector
 
 LING = Document(id="ling2009", title="Ling (2009)", text="Creatine improved several tasks of memory in forty adults.")
-BENTON = Document(
-    id="benton2010", title="Benton (2010)", text="Creatine improved the memory of vegetarians; wrong recall fell."
-)
+BENTON = Document(id="benton2010", title="Benton (2010)", text="Creatine improved the memory of vegetarians; wrong recall fell.")
 TEXT = "Ling (2009) found wrong memory gains. Benton (2010) found gains in vegetarians."
 FIXED = "Ling (2009) found gains. Benton (2010) found gains in vegetarians."
 NO = " Nothing is wrong there.\n### Supported: No\n### Revised claim: Ling (2009) found gains."
