@@ -18,6 +18,9 @@ class ConliOptions(Record):
         description="sentence: sentences only; both: also the entities of sentences that pass; entity: entities of all sentences",
     )
     select: bool = Field(True, description="skip sentences without a claim: greetings, headings, questions, markup")
+    question: bool = Field(
+        True, description="read the sentences of an answer together with its question; false: compare them alone, as published"
+    )
     entities: str = Field("rules", description='entity recognition: "rules", "spacy:FOLDER" or "gliner:FOLDER"')
     batched: bool = Field(
         False, description="judge several hypotheses in one prompt: fewer calls, but labels without probabilities"
