@@ -106,6 +106,7 @@ def test_all_evaluates_a_folder_and_lists_skipped_files(run, tmp_path):
     assert "wice: a: 12 of 12" in result.stderr
     table = (tmp_path / "out/overview.md").read_text()
     assert "| wice | 12 | a |" in table and "| halueval-qa | 12 | b |" in table and "trivial-length |" not in table
+    assert "| mean | a |" in table and "Oracle thresholds: chosen on these very rows, so an upper bound" in table
     assert {p.name for p in (tmp_path / "out").iterdir() if (p / "comparison.json").exists()} == {"wice", "halueval-qa"}
 
 
