@@ -52,7 +52,7 @@ def make_notes(evaluation: RevisionEvaluation) -> list[str]:
     notes = [
         f"With 95 % bootstrap intervals ({RESAMPLES:,} resamples). One detector judged the texts before and after: a revision "
         "that suits it looks better than it is.",
-        "passed unchanged: share of all texts with an outcome in which the detector found nothing. The other tables are of the "
+        "passed unchanged: share of all texts with an outcome that the detector calls faithful and that stayed as they were. The other tables are of the "
         f"texts that have a revised text: {refused:,} refused and {failed:,} failed are in neither row.",
     ]
     if n := evaluation.unchecked:
@@ -66,7 +66,7 @@ def make_notes(evaluation: RevisionEvaluation) -> list[str]:
         notes.append("adjusted: needs the judge's precision and recall, measured by people (--precision, --recall).")
     if evaluation.likeness:
         encoder = f" BERTScore by {evaluation.scorer}, without rescaling." if evaluation.scorer else ""
-        notes.append(f"Likeness compares wording, not truth; {evaluation.references:,} texts have a reference.{encoder}")
+        notes.append(f"Likeness compares wording, not truth; texts with a reference: {evaluation.references:,}.{encoder}")
     return notes
 
 
