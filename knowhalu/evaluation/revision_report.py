@@ -52,7 +52,8 @@ def make_notes(evaluation: RevisionEvaluation) -> list[str]:
     notes = [
         f"With 95 % bootstrap intervals ({RESAMPLES:,} resamples). One detector judged the texts before and after: a revision "
         "that suits it looks better than it is.",
-        "passed unchanged: share of all texts with an outcome that the detector calls faithful and that stayed as they were. The other tables are of the "
+        "passed unchanged: share of all texts with an outcome that the detector calls faithful and that "
+        "stayed as they were. The other tables are of the "
         f"texts that have a revised text: {refused:,} refused and {failed:,} failed are in neither row.",
     ]
     if n := evaluation.unchecked:
