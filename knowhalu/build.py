@@ -1,12 +1,13 @@
 """Builds the engine from the settings: the method, its reasoner, and the backends. Models are imported where they are made."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import knowhalu
 from knowhalu.encoder.models import judge_card, light_folder, verifier_folder
 from knowhalu.engine.engine import Backends, Engine, R
+from knowhalu.engine.pool import BackendPool as BackendPool
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError, hide_password
 from knowhalu.io.fitted_files import file_hash
@@ -36,25 +37,12 @@ from knowhalu.registry import (
 )
 from knowhalu.results import Revision, Verdict
 from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
-from knowhalu.settings import Settings
+from knowhalu.settings import ROLES, Settings
 
 if TYPE_CHECKING:
     from knowhalu.encoder.judge import AsyncJudge, BlockingJudge
     from knowhalu.encoder.score_cache import PairScorer
-
-
-class BackendPool:
-    """Backends for engines that run one after another: the last backend of each kind stays open for the next engine."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, tuple[Any, Any]] = {}
-
-    def get(self, kind: str, options: Any, make: Callable[[], Any]) -> Any:
-        """Return the backend with these options; one with other options is released before the new one is made."""
-        if kind not in self._open or self._open[kind][0] != options:
-            self._open.pop(kind, None)
-            self._open[kind] = (options, make())
-        return self._open[kind][1]
+    from knowhalu.methods.revise.summary import WrittenSummary
 
 
 def build_engine(settings: Settings, pool: BackendPool | None = None) -> Engine[Verdict]:
@@ -72,10 +60,18 @@ def build_reviser(settings: Settings, pool: BackendPool | None = None) -> Engine
         raise SettingsError(f"unknown reasoner {reasoner!r}. Use {' or '.join(f'--reasoner {name}' for name in REWRITERS)}")
     if how != "guarded" and reasoner != "llm":
         raise SettingsError(f"revise.how {how!r} writes with a language model. Use --reasoner llm, or revise.how=guarded")
-    writer = import_object(REWRITERS[reasoner])(*([settings.llm] if reasoner == "llm" else []))
+    writer = import_object(REWRITERS[reasoner])(*([settings.llm_of("writer")] if reasoner == "llm" else []))
+    critic = [import_object("knowhalu.methods.revise.critique:Critic")(settings.llm_of("critic"))] if how == "factored" else []
     strategy = "guarded:GuardedRevision" if how == "guarded" else "rewrite:ResponseRevision"
-    reviser = import_object(f"knowhalu.methods.revise.{strategy}")(method, writer, settings.revise)
+    reviser = import_object(f"knowhalu.methods.revise.{strategy}")(method, writer, settings.revise, *critic)
     return _make_engine(settings, reviser, {*reasoners_of(settings), reasoner}, pool or BackendPool())
+
+
+def build_summary_writer(settings: Settings) -> "Engine[WrittenSummary]":
+    """Build the engine that writes summaries with the language model of the writer; raises SettingsError or ModelError."""
+    settings = settings.model_copy(update={"llm": settings.llm_of("writer"), "writer_llm": None})
+    writer = import_object("knowhalu.methods.revise.summary:SummaryWriter")(settings.llm)
+    return _make_engine(settings, writer, {"llm"}, BackendPool())
 
 
 def build_method(settings: Settings) -> Any:
@@ -124,8 +120,8 @@ def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], poo
     """Connect a method to the backends of its reasoners and to the retriever."""
     models: dict[str, Any] = {}
     if "llm" in reasoners:
-        llm, options = settings.llm, _llm_options(settings)
-        models["generate"] = pool.get("llm", options, lambda: with_reply_cache(_make_llm_backend(settings), llm))
+        models["generate"] = _llm_from_pool("llm", settings, pool)
+        models["roles"] = {role: _llm_from_pool(role, of, pool) for role, of in settings.by_role().items()}
     if "encoder" in reasoners:
         card = judge_card(settings.encoder)
         options = (settings.encoder, _llm_options(settings) if card else None)
@@ -134,6 +130,10 @@ def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], poo
     search = pool.get("search", (settings.retrieval, options), lambda: SearchBackend(settings.retrieval, options))
     backends = Backends(**models, search=search, batch=settings.engine.batch)
     return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
+
+
+def _llm_from_pool(kind: str, settings: Settings, pool: BackendPool) -> Any:
+    return pool.get(kind, _llm_options(settings), lambda: with_reply_cache(_make_llm_backend(settings), settings.llm))
 
 
 def _llm_options(settings: Settings) -> tuple[Any, ...]:
@@ -206,8 +206,7 @@ def stage_settings(settings: Settings) -> dict[str, Settings]:
     """
     card, stages = method_card(settings.method), {}
     for stage in card.stages.get(reasoner_of(settings), ()):
-        name = getattr(settings.method_options(card), stage)
-        if not name:
+        if not (name := getattr(settings.method_options(card), stage)):
             continue
         reasoner = {"reasoner": stage} if stage in REASONERS else {}
         stages[stage] = settings.model_copy(update={"method": name, "profile": None, **reasoner})
@@ -217,11 +216,11 @@ def stage_settings(settings: Settings) -> dict[str, Settings]:
     return stages
 
 
+_LLM_RESULT_SETTINGS = {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision", "lora", "engine"}
 _RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
     "engine": True, "profile": True, "allow_fitted": True,
     "encoder": {"verifier", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
-    "llm": set(LLMOptions.model_fields)
-    - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision", "lora", "engine"},
+    **dict.fromkeys(("llm", "writer_llm", "critic_llm"), set(LLMOptions.model_fields) - _LLM_RESULT_SETTINGS),
 }  # fmt: skip
 """Settings that do not decide a result: they concern speed and place, or name files that are hashed instead."""
 
@@ -235,7 +234,8 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     if "encoder" in reasoners:
         hashes["verifier"] = verifier_hash(verifier_folder(settings.encoder), light_folder(settings.encoder))
     if revises and settings.reasoner == "llm":
-        hashes["revision"] = prompt_family_hash(settings.llm.prompts, REVISION_FAMILY)
+        folders = dict.fromkeys(settings.llm_of(role).prompts for role in ROLES)
+        hashes["revision"] = " ".join(prompt_family_hash(folder, REVISION_FAMILY) for folder in folders)
     if settings.profile is not None:
         hashes["profile"] = read_profile(settings.profile).seal
     extensions = dict(_extensions_in_use(settings, runs, reasoners))
@@ -243,7 +243,8 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
         hashes["extensions"] = "; ".join(extension_version(*place) for place, _ in extensions.values())
         settings = settings.model_copy(update={name: options for name, (_, options) in extensions.items()})
     unused = {c.options for c in METHODS.values()} - branches | {"encoder", "llm"} - reasoners
-    unused |= (set() if revises else {REVISION_FAMILY}) | set(settings.model_extra or ()) - set(extensions)
+    unused |= set() if revises else {REVISION_FAMILY, *(f"{role}_llm" for role in ROLES)}
+    unused |= set(settings.model_extra or ()) - set(extensions)
     files = {name: (branch, value) for branch in branches for name, value in getattr(settings, branch) if isinstance(value, Path)}
     hashed = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in branches}
     without = {"llm": _RESULT_NEUTRAL_SETTINGS["llm"] | {name for name in ("lora", "engine") if not getattr(settings.llm, name)}}
@@ -272,19 +273,21 @@ def _extensions_in_use(
 
 
 def llm_identity(settings: Settings, *, revises: bool = False) -> str:
-    """Return which language model answers in a run, as far as it is known without loading one; "" in a run without an LLM.
-
-    Raises BackendError where its server does not answer.
-    """
+    """Return which language models answer in a run, "" without one; raises BackendError where a server does not answer."""
     if "llm" not in _all_reasoners(settings, revises=revises):
         return ""
+    roles = settings.by_role() if revises and settings.reasoner == "llm" else {}
+    return "; ".join([llm_name(settings), *(f"{role}: {llm_name(of)}" for role, of in roles.items())])
+
+
+def llm_name(settings: Settings) -> str:
+    """Return which language model answers by these settings, as its server or its folder identifies it."""
     from anyio.from_thread import start_blocking_portal
 
     identifies = hasattr(llm_backend(settings.llm.backend), "identity")
     with start_blocking_portal() as portal:  # also inside a notebook's running loop
         backend = _make_llm_backend(settings) if identifies else None
-        name: str = portal.call(model_identity, backend, settings.llm)
-    return name
+        return str(portal.call(model_identity, backend, settings.llm))
 
 
 def _reasoner_hashes(settings: Settings) -> dict[str, str]:

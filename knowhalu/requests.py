@@ -110,6 +110,10 @@ class Completion:
     thinking: str = ""
 
 
+WRITER, CRITIC = "writer", "critic"
+"""The roles for which a run may have a language model of its own: it writes and rewrites texts, or criticises sentences."""
+
+
 @dataclass(frozen=True)
 class Generate(Request[Completion]):
     """Request an LLM's continuation of a prompt. Reply: `Completion`.
@@ -118,7 +122,7 @@ class Generate(Request[Completion]):
     continues all of it as one text. `turns` are the offsets in the prompt at which the turns of the user and the model begin by
     turns; what is before the first is the instruction. Without turns, the prompt is one message. The first `fixed` characters
     of the prompt are the same for every sample. With `choices`, the reply is one of them. With `bypass_cache`, a stored reply is
-    not used.
+    not used. The model of the `role` answers where a run has one of its own for it.
     """
 
     prompt: str
@@ -132,3 +136,4 @@ class Generate(Request[Completion]):
     seed: int = 0
     bypass_cache: bool = False
     turns: tuple[int, ...] = ()
+    role: str = ""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
+from knowhalu.critiques import Critique
 from knowhalu.errors import CheckFailed
 from knowhalu.io.notebook import render_html, revision_html, verdict_html
 from knowhalu.text.edits import TextEdit, apply_edits
@@ -151,10 +152,9 @@ class Verdict(_Explained, _Result):
     """The result of a check, with every step that led to it.
 
     `probability` is that of the text being hallucinated, combined from its segments, or None where one was not measured.
-    `inconclusive_reason` is set for INCONCLUSIVE texts only. `relation` tells for an INCORRECT text whether the sources
-    contradict it or are neutral; None where it was not compared with sources, or where the method does not tell. `unscaled` is
-    the probability before a profile's scaling, `index` the seal of the index that was searched, `stages` those of a cascade, and
-    `thinking` what a reasoning model thought before its replies, from which no label is read.
+    `inconclusive_reason` is set for INCONCLUSIVE texts, `relation` for an INCORRECT one that was compared with sources: whether
+    they contradict it or are neutral. `unscaled` is the probability before a profile's scaling, `index` the seal of the searched
+    index, `stages` those of a cascade, and `thinking` what a model thought before its replies, from which no label is read.
     """
 
     id: str
@@ -253,9 +253,8 @@ RevisionStrategy = Literal["guarded", "conli", "factored", "self-correction"]
 class Change(Record):
     """Characters of the original, `text == original[start:end]`, and their replacement `new`, "" where they were dropped.
 
-    "kept" is a flagged sentence that was left unchanged; "added" has no characters in the original. `before` and `after` are
-    probabilities of being hallucinated, None where they were not judged. The spans of `evidence` are of the original, those of
-    `support` of the revised text.
+    "kept" is a flagged sentence left unchanged; "added" has no characters in the original. `before` and `after` are probabilities
+    of being hallucinated, None where not judged. Spans of `evidence` are of the original, of `support` of the revised text.
     """
 
     start: int
@@ -274,8 +273,8 @@ class Revision(_Result):
     """A text revised until its sources support it, with all changes.
 
     `method` is the detector's name. A refused revision has no `revised` text; its changes are what would have been dropped.
-    `unflagged_changed` counts changed sentences that the detector had passed. `usage`, `seconds` and `thinking` are of the whole
-    revision; those within `before` and `after` are empty. `index` is the seal of the searched index, or None.
+    `unflagged_changed` counts changed sentences that the detector had passed, `critiques` are those of Factored Verification.
+    `usage`, `seconds` and `thinking` are of the whole revision, and empty in `before` and `after`; `index` is as in a verdict.
     """
 
     id: str
@@ -288,6 +287,7 @@ class Revision(_Result):
     diff: str = ""
     changes: tuple[Change, ...] = ()
     unflagged_changed: int = 0
+    critiques: tuple[Critique, ...] = ()
     before: Verdict
     after: Verdict | None
     thinking: tuple[str, ...] = ()

@@ -23,9 +23,12 @@ from knowhalu.methods.options import (
     TrivialOptions,
 )
 from knowhalu.registry import Kind, MethodCard, extension_options, is_import_path
+from knowhalu.requests import CRITIC, WRITER
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.types import Record
 
+ROLES = (WRITER, CRITIC)
+"""The roles of language models that may have a branch of their own, such as `writer_llm`."""
 EXTENSION_SETTINGS: Mapping[str, Kind] = {"method": "methods", "llm.backend": "llms", "retrieval.mode": "retrievers"}
 """Settings that name an extension, which then has a branch of the settings of its own."""
 _CODE_SETTINGS = (*EXTENSION_SETTINGS, "encoder.verifier", "cascade.rules", "cascade.encoder", "cascade.llm")
@@ -65,6 +68,12 @@ class Settings(Record):
     cascade: CascadeOptions = CascadeOptions()
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
+    writer_llm: LLMOptions | None = Field(
+        None, description="what differs from [llm] for the model that writes and rewrites texts; unset: nothing"
+    )
+    critic_llm: LLMOptions | None = Field(
+        None, description="what differs from [llm] for the model that criticises sentences; unset: nothing"
+    )
     retrieval: RetrievalOptions = RetrievalOptions()
     revise: ReviseOptions = ReviseOptions()
     engine: EngineOptions = EngineOptions()
@@ -98,6 +107,17 @@ class Settings(Record):
         if name in type(self).model_fields:
             raise SettingsError(f"an extension cannot have the name {name!r}, which is a setting of KnowHalu. Rename it")
         return (self.model_extra or {}).get(name) or options()
+
+    def llm_of(self, role: str) -> LLMOptions:
+        """Return the options of the language model of a role, "writer" or "critic": those of `llm` where its branch sets none."""
+        own: LLMOptions | None = getattr(self, f"{role}_llm")
+        given = {} if own is None else {name: getattr(own, name) for name in own.model_fields_set}
+        return self.llm.model_copy(update=given)
+
+    def by_role(self) -> dict[str, "Settings"]:
+        """Return for each role with options of its own the settings that have these as `llm`."""
+        own = {role: self.llm_of(role) for role in ROLES}
+        return {role: self.model_copy(update={"llm": llm}) for role, llm in own.items() if llm != self.llm}
 
     def method_options(self, card: MethodCard) -> Any:
         """Return the options of a method."""

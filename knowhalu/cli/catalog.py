@@ -16,9 +16,11 @@ from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.profiles import toml_value
 from knowhalu.registry import MethodCard, all_methods, ignored_extensions, method_card
-from knowhalu.settings import Settings
+from knowhalu.settings import ROLES, Settings
 
 NO_REASONER = "none: a rule"
+ROLE_BRANCHES = tuple(f"{role}_llm" for role in ROLES)
+"""Branches of which only what is set is printed: a printed default would replace the value of `llm`."""
 
 
 @click.command()
@@ -109,7 +111,8 @@ def render_settings(tree: Settings) -> str:
     for name in groups:
         group = getattr(tree, name)
         about = " ".join((type(group).__doc__ or "").split())
-        parts.append(f"# {about}\n[{name}]\n{settings_as_toml(group, list(type(group).model_fields))}")
+        shown = [n for n in type(group).model_fields if name not in ROLE_BRANCHES or n in group.model_fields_set]
+        parts.append(f"# {about}\n[{name}]\n{settings_as_toml(group, shown)}")
     return "\n".join(parts)
 
 

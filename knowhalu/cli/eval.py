@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from knowhalu.cli.eval_revisions import revisions
 from knowhalu.cli.options import FILE_PATH, with_cache, with_fitted, with_index, with_options, with_restart, with_settings
 from knowhalu.datasets.catalog import dataset_card, dataset_titles, is_card_path
 from knowhalu.registry import ignored_extensions
@@ -17,11 +18,12 @@ OUTPUT_SUFFIXES = (".md", ".json")
 EXTRA_COMMANDS = {
     "all": "Evaluate every file of a folder whose format is recognised.",
     "paper": "Print the tables of the papers as published, with our results below.",
+    "revisions": "Evaluate revised texts: hallucinations before and after, and likeness to references.",
 }
 
 
 class DatasetGroup(click.Group):
-    """A group whose commands are the data sets, `all` and `paper`."""
+    """A group whose commands are the data sets, `all`, `paper` and `revisions`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the catalogue."""
@@ -30,7 +32,7 @@ class DatasetGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         """Return a command; raises SettingsError with the nearest name for an unknown one."""
         name = name if is_card_path(name) or ":" in name else name.replace("_", "-")
-        extra = {"all": evaluate_all, "paper": paper}
+        extra = {"all": evaluate_all, "paper": paper, "revisions": revisions}
         return extra[name] if name in extra else make_command(dataset_card(name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

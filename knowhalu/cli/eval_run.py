@@ -22,8 +22,16 @@ from knowhalu.datasets.loading import data_files, is_saved_dataset, open_dataset
 from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
-from knowhalu.evaluation.result_tables import best_rule_cell, make_notes, make_tables, tables_as_markdown, write_results
-from knowhalu.evaluation.runs import parse_specs
+from knowhalu.evaluation.oracle import oracle_threshold
+from knowhalu.evaluation.result_tables import (
+    ORACLE_TITLE,
+    best_rule_cell,
+    make_notes,
+    make_tables,
+    tables_as_markdown,
+    write_results,
+)
+from knowhalu.evaluation.runs import parse_specs, read_predictions
 from knowhalu.evaluation.tables import ResultTable, format_percent
 
 RESUME_HINT = "interrupted: finished outcomes are kept in {}. The same command resumes the evaluation."
@@ -121,10 +129,10 @@ def _places(folder: Path) -> list[Path]:
 
 
 def _show_overview(folder: Path, evaluations: Mapping[str, DatasetEvaluation]) -> None:
-    overview = overview_table(evaluations)
-    show_tables(make_console(), [overview], ())
+    tables = [overview_table(evaluations), *oracle_tables(folder, evaluations)]
+    show_tables(make_console(), tables, ())
     path = folder / "overview.md"
-    path.write_text(tables_as_markdown([overview], ()) + "\n", encoding="utf-8")
+    path.write_text(tables_as_markdown(tables, ()) + "\n", encoding="utf-8")
     click.echo(
         f"written: {path}, and comparison.json and comparison.md in {', '.join(str(folder / name) for name in evaluations)}"
     )
@@ -141,6 +149,24 @@ def overview_table(evaluations: Mapping[str, DatasetEvaluation]) -> ResultTable:
                 trivial = best_rule_cell(rules), format_percent(rules.length_average), format_percent(rules.matched_average)
                 rows.append((name, f"{e.comparison.rows:,}", result.name, average, *trivial, str(len(e.warnings))))
     return ResultTable("Average accuracy", head, rows)
+
+
+def oracle_tables(folder: Path, evaluations: Mapping[str, DatasetEvaluation]) -> list[ResultTable]:
+    """Lay out the oracle thresholds of every method on every set, and the one threshold that all sets of a method share."""
+    rows: list[tuple[str, ...]] = []
+    for method in dict.fromkeys(name for e in evaluations.values() for name in e.asked):
+        own = {name: r.oracle for name, e in evaluations.items()
+               for r in e.comparison.results if r.name == method and r.oracle is not None}  # fmt: skip
+        files = ((Path(evaluations[name].comparison.input), folder / name / f"{method}.jsonl") for name in own)
+        shared = oracle_threshold([read_predictions(*pair) for pair in files])
+        if shared is not None and len(own) > 1:
+            pairs = zip(own.items(), shared.macro_f1, strict=True)
+            rows += [(name, method, f"{o.at:.3f}", f"{100 * o.mean:.1f}", f"{shared.at:.3f}", f"{100 * f1:.1f}")
+                     for (name, o), f1 in pairs]  # fmt: skip
+            mean = sum(o.mean for o in own.values()) / len(own)
+            rows.append(("mean", method, "", f"{100 * mean:.1f}", f"{shared.at:.3f}", f"{100 * shared.mean:.1f}"))
+    head = ("", "method", "oracle threshold", "macro F1", "threshold of all sets", "macro F1")
+    return [ResultTable(ORACLE_TITLE, head, rows)] if rows else []
 
 
 @contextmanager

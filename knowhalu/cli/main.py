@@ -18,6 +18,7 @@ COMMANDS = {
     "check": ("knowhalu.cli.check:check", "Check one answer, summary or claim, and show the evidence."),
     "detect": ("knowhalu.cli.check:detect", "Check every row of a file; resumes a stopped run."),
     "revise": ("knowhalu.cli.check:revise", "Correct what the sources do not support, in one text or in every row of a file."),
+    "summarize": ("knowhalu.cli.summarize:summarize", "Write summaries that answer questions from papers, with citations."),
     "compare": ("knowhalu.cli.compare:compare", "Compare several methods on the same labelled rows, with intervals and tests."),
     "eval": ("knowhalu.cli.eval:evaluate", "Evaluate methods on published data sets, with trivial rules for comparison."),
     "report": ("knowhalu.cli.compare:report", "Write finished runs as one page: figures, curves, cost and items with evidence."),

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping
 from contextlib import aclosing, closing
 from typing import Any, Generic, TypeVar, cast
 
@@ -22,7 +22,8 @@ R = TypeVar("R", bound=Record)
 class Backends:
     """The backends of a run by request: `entail` answers `Entail` and `TagSpans`, `search` and `generate` the others.
 
-    Each blocks (`answer_many`) or awaits (`answer`). Blocking ones get at most `batch` requests at once.
+    Those in `roles` answer the `Generate` requests of their role. Each blocks (`answer_many`) or awaits (`answer`). Blocking
+    ones get at most `batch` requests at once.
     """
 
     def __init__(
@@ -31,13 +32,16 @@ class Backends:
         entail: BlockingBackend | AsyncBackend | None = None,
         search: BlockingBackend | AsyncBackend | None = None,
         generate: BlockingBackend | AsyncBackend | None = None,
+        roles: Mapping[str, BlockingBackend | AsyncBackend] | None = None,
         batch: int = 64,
     ) -> None:
-        self._given = {Entail: entail, Search: search, Generate: generate}
+        self._given: dict[type | str, BlockingBackend | AsyncBackend | None] = {
+            Entail: entail, Search: search, Generate: generate, **{role: backend for role, backend in (roles or {}).items()},
+        }  # fmt: skip
         self._batch = batch
         self._open: Counter[asyncio.AbstractEventLoop] = Counter()
 
-    def open(self) -> dict[type, AsyncBackend]:
+    def open(self) -> dict[type | str, AsyncBackend]:
         """Return awaitable backends for the running event loop, by type of request."""
         self._open[asyncio.get_running_loop()] += 1
         opened = {
@@ -47,7 +51,7 @@ class Backends:
         }
         return opened | ({TagSpans: opened[Entail]} if Entail in opened else {})
 
-    async def close(self, opened: dict[type, AsyncBackend]) -> None:
+    async def close(self, opened: dict[type | str, AsyncBackend]) -> None:
         """Stop the batchers of one `open`; the last one of an event loop also closes the connections of clients there."""
         loop = asyncio.get_running_loop()
         self._open[loop] -= 1
@@ -91,7 +95,7 @@ class Engine(Generic[R]):
             await asyncio.gather(*left, return_exceptions=True)
             await self.backends.close(backends)
 
-    async def _feed(self, samples: SampleStream, backends: dict[type, AsyncBackend], checks: "_InFlight") -> None:
+    async def _feed(self, samples: SampleStream, backends: dict[type | str, AsyncBackend], checks: "_InFlight") -> None:
         """Start a check for every sample, as fast as the bounds allow."""
         async with aclosing(_iterate_samples(samples)) as drawn:
             async for sample in drawn:
@@ -115,7 +119,7 @@ class Engine(Generic[R]):
             finally:
                 portal.call(pull.close)
 
-    async def _check(self, sample: Sample, backends: dict[type, AsyncBackend]) -> R | Failure:
+    async def _check(self, sample: Sample, backends: dict[type | str, AsyncBackend]) -> R | Failure:
         """Check one sample; any error becomes its Failure."""
         try:
             meter = _UsageMeter()
@@ -133,7 +137,7 @@ class Engine(Generic[R]):
         except Exception as error:  # noqa: BLE001 - the one place where any error of a check becomes its Failure
             return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
 
-    async def _converse(self, sample: Sample, backends: dict[type, AsyncBackend], meter: "_UsageMeter") -> R:
+    async def _converse(self, sample: Sample, backends: dict[type | str, AsyncBackend], meter: "_UsageMeter") -> R:
         """Run one conversation to its end: pass each request to its backend, and the reply or the error back."""
         checking = self.method.check(sample)
         if not isinstance(checking, Generator):
@@ -224,8 +228,8 @@ class _UsageMeter:
         self.thinking: list[str] = []
         self.searched_index = False
 
-    async def timed(self, request: Request[Any], backends: dict[type, AsyncBackend]) -> Any:
-        backend = backends.get(type(request))
+    async def timed(self, request: Request[Any], backends: dict[type | str, AsyncBackend]) -> Any:
+        backend = backends.get(getattr(request, "role", "")) or backends.get(type(request))
         name = type(request).__name__.lower()
         if backend is None:
             raise BackendError(name, f"no backend answers {type(request).__name__} requests in this run")

@@ -24,6 +24,7 @@ from knowhalu.evaluation.bootstrap import (
 )
 from knowhalu.evaluation.labelled_rows import LabelledRows, limit_rows, read_labelled_rows
 from knowhalu.evaluation.metrics import Floats, metrics_from_counts, row_counts, unmeasured_notes
+from knowhalu.evaluation.oracle import OracleThreshold, oracle_threshold
 from knowhalu.evaluation.runs import SAME_ROWS, MethodRun, MethodSpec, RunResult, TimedChecker, run_method
 from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Slicing, make_breakdowns, slice_names
 from knowhalu.methods.baselines.rules import TRIVIAL_RULES
@@ -37,6 +38,7 @@ class MethodResult:
     """The result of one method on the rows with a verdict, and the cost of each such row.
 
     Of these, `unmeasured` rows have no probability. The seconds of a `sequential` result are those of one row after another.
+    `oracle` is the best threshold on these very rows.
     """
 
     name: str
@@ -50,6 +52,7 @@ class MethodResult:
     fitted: str | None = None
     unmeasured: int = 0
     sequential: bool = False
+    oracle: OracleThreshold | None = None
 
     @property
     def title(self) -> str:
@@ -238,6 +241,7 @@ def _method_result(method_run: MethodRun, result: RunResult, rows: LabelledRows,
         fitted=method_run.fitted,
         unmeasured=int((~result.predictions.measured).sum()),
         sequential=result.sequential,
+        oracle=oracle_threshold([result.predictions]),
     )
 
 

@@ -217,7 +217,8 @@ def withhold_figures(comparison: Comparison, scores: Mapping[str, BaselineScores
     """
     bare = [name for name, b in scores.items() if b.length_average.value is None or b.matched_average.value is None]
     results = tuple(
-        replace(r, figures=dict.fromkeys(r.figures, Estimate(None))) if r.name in bare else r for r in comparison.results
+        replace(r, figures=dict.fromkeys(r.figures, Estimate(None)), oracle=None) if r.name in bare else r
+        for r in comparison.results
     )
     tests = tuple(replace(t, difference=Estimate(None)) if t.name in bare else t for t in comparison.tests)
     return replace(comparison, results=results, tests=tests), bare

@@ -52,6 +52,7 @@ COLUMN_NOTES = (
     "What every figure means: docs/guide/compare.md.",
 )
 BASELINE_COLUMNS = ("best rule", "length rule", "length-matched", "length rule, matched")
+ORACLE_TITLE = "Oracle thresholds: chosen on these very rows, so an upper bound and no result"
 SUBSET_METRICS = {"average": "Avg Acc", "balanced": "balanced", "auc": "ROC-AUC"}
 BASELINE_NOTE = (
     "best rule and length rule: Avg Acc of trivial rules on the same rows. length-matched: Avg Acc on rows whose "
@@ -137,7 +138,7 @@ def _comparison_tables(comparison: Comparison) -> list[ResultTable]:
         shown.append(
             ResultTable("Cost per row with a verdict", ("", *(COST_COLUMNS[n] for n in used)), [_cost(r, used) for r in results])
         )
-    return [*shown, *_extra_tables(results), *map(_breakdown_table, comparison.breakdowns)]
+    return [*shown, *_extra_tables(results), *_oracle_tables(results), *map(_breakdown_table, comparison.breakdowns)]
 
 
 def _extra_tables(results: Sequence[MethodResult]) -> list[ResultTable]:
@@ -145,6 +146,17 @@ def _extra_tables(results: Sequence[MethodResult]) -> list[ResultTable]:
     shown = [_metric_table("Probabilities", PROBABILITY_COLUMNS, results)]
     marks = {n: head for n, head in SPAN_COLUMNS.items() if any(r.figures[n].value is not None for r in results)}
     return [*shown, _metric_table("What is found in a text", marks, results)] if marks else shown
+
+
+def _oracle_tables(results: Sequence[MethodResult]) -> list[ResultTable]:
+    """Return the thresholds that are best on the compared rows themselves, if there are any."""
+    rows: list[tuple[str, ...]] = []
+    for r in results:
+        if r.oracle is not None:
+            scores = (_value(Estimate(r.oracle.mean)), _value(r.figures["macro_f1"]))
+            rows.append((r.title, f"{r.oracle.at:.3f}", *scores))
+    head = ("", "oracle threshold of P(hallucinated)", "macro F1 with it (upper bound)", "macro F1 of the verdicts")
+    return [ResultTable(ORACLE_TITLE, head, rows, extra=True)] if rows else []
 
 
 def _metric_table(title: str, names: Mapping[str, str], results: Sequence[MethodResult]) -> ResultTable:

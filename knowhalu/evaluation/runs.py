@@ -19,7 +19,7 @@ from knowhalu.batch import RunProgress, detect
 from knowhalu.build import BackendPool, build_engine, reasoner_of
 from knowhalu.engine.engine import Engine
 from knowhalu.errors import SettingsError
-from knowhalu.evaluation.labelled_rows import LabelledRows, Spans, merge_spans
+from knowhalu.evaluation.labelled_rows import LabelledRows, Spans, merge_spans, read_labelled_rows
 from knowhalu.evaluation.metrics import Predictions
 from knowhalu.io.outcomes import INCONCLUSIVE, OutcomeTable, read_outcome_table
 from knowhalu.profiles import apply_profile, read_profile
@@ -206,6 +206,12 @@ def table_predictions(table: OutcomeTable, rows: LabelledRows) -> tuple[NDArray[
     return entries, Predictions(
         rows.gold[table.place[entries]], table.settled[entries], table.label[entries] == INCONCLUSIVE, table.probability[entries]
     )
+
+
+def read_predictions(input: Path, output: Path) -> Predictions:
+    """Return the predictions of a finished run on labelled rows, in the order of its outcomes."""
+    rows = read_labelled_rows(input)
+    return table_predictions(read_outcome_table(output, rows.row_index), rows)[1]
 
 
 def _add_time(output: Path, now: RunTime, *, fresh: bool) -> RunTime:

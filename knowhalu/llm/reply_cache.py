@@ -199,7 +199,7 @@ class ReplyCache:
     def key(self, identity: str, request: Generate) -> bytes:
         """Return the digest of everything that determines a reply."""
         fields = asdict(request)
-        del fields["bypass_cache"]
+        del fields["bypass_cache"], fields["role"]
         fields["begun"] = fields.pop("prefill")  # the name of the field in the keys of stored replies
         if not request.turns:  # as in the keys of replies that were stored before there were turns
             del fields["turns"]

@@ -18,6 +18,9 @@ class ConliOptions(Record):
         description="sentence: sentences only; both: also the entities of sentences that pass; entity: entities of all sentences",
     )
     select: bool = Field(True, description="skip sentences without a claim: greetings, headings, questions, markup")
+    question: bool = Field(
+        True, description="read the sentences of an answer together with its question; false: compare them alone, as published"
+    )
     entities: str = Field("rules", description='entity recognition: "rules", "spacy:FOLDER" or "gliner:FOLDER"')
     batched: bool = Field(
         False, description="judge several hypotheses in one prompt: fewer calls, but labels without probabilities"
@@ -145,6 +148,9 @@ class ReviseOptions(Record):
         0.67, ge=0.0, le=1.0,
         description="keep segments with a lower P(hallucinated); 0.67: a lost true sentence costs twice a kept false one",
     )  # fmt: skip
+    critique: Literal["flagged", "all"] = Field(
+        "flagged", description="factored: criticise the sentences that the method flags, or all that it judged, as published"
+    )
     source_words: int = Field(
         800, ge=40, description="maximal number of source words shown for a rewrite; of longer sources, the nearest chunks"
     )

@@ -306,4 +306,5 @@ REVISION = PromptFamily("revise", {
     "critique": PromptSpec(("sources", "sentence")),
     "correction": PromptSpec(("sources", "response")),
     "revision": PromptSpec(("sources", "response", "feedback")),
+    "summary": PromptSpec(("papers", "question")),
 })  # fmt: skip

@@ -47,7 +47,7 @@ def test_extra_tables_are_printed_where_they_fit_or_with_all_figures(run, tmp_pa
         show_comparison(console, found, **options)
         return console.file.getvalue()
 
-    assert "Probabilities" not in shown(80) and "3 more tables: use --all-figures" in shown(80)
+    assert "Probabilities" not in shown(80) and "4 more tables: use --all-figures" in shown(80)
     assert "accuracy over coverage" in shown(250) and "Words of the text" not in shown(250)
     assert "Words of the text" in shown(80, all_figures=True)
     assert "Words of the text" in run("compare", "in.jsonl", "-m", SHORT, "--all-figures").stdout

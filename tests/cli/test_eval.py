@@ -11,6 +11,8 @@ from knowhalu.cli.eval import EXTRA_COMMANDS
 from knowhalu.cli.eval_run import find_known_files
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import dataset_cards
+from knowhalu.io.outcomes import format_outcome
+from tests.support.revising import make_revision
 
 SHORT = ("-m", "a=trivial-length[threshold=3],b=trivial-length[threshold=5]")
 HELP = """
@@ -104,6 +106,7 @@ def test_all_evaluates_a_folder_and_lists_skipped_files(run, tmp_path):
     assert "wice: a: 12 of 12" in result.stderr
     table = (tmp_path / "out/overview.md").read_text()
     assert "| wice | 12 | a |" in table and "| halueval-qa | 12 | b |" in table and "trivial-length |" not in table
+    assert "| mean | a |" in table and "Oracle thresholds: chosen on these very rows, so an upper bound" in table
     assert {p.name for p in (tmp_path / "out").iterdir() if (p / "comparison.json").exists()} == {"wice", "halueval-qa"}
 
 
@@ -131,3 +134,25 @@ def test_an_interruption_says_what_is_kept(run, monkeypatch):
     result = run("eval", "wice", "--data", "d/wice.jsonl", *SHORT)
     assert result.exit_code == 130
     assert "kept in runs/wice. The same command resumes" in result.stderr
+
+
+def test_revisions_are_evaluated_and_exported(knowhalu, tmp_path):
+    revised = make_revision("a", "One wrong.", "One is red.")
+    (tmp_path / "r.jsonl").write_text(f'{{"run":{{}}}}\n{format_outcome(revised)}\n')
+    options = ("--precision", "0.5", "--recall", "1", "--pairs", "p.jsonl", "-o", "f.json")
+    result = knowhalu("eval", "revisions", "r.jsonl", *options)
+    assert result.exit_code == 0, result.output
+    assert all(part in result.stdout for part in ("passed unchanged", "ROUGE-1", "written: p.jsonl (1 pairs)"))
+    assert json.loads((tmp_path / "f.json").read_text())["before"]["adjusted"]["value"] == 0.5
+    assert json.loads((tmp_path / "p.jsonl").read_text().splitlines()[1])["revised"] == "One is red."
+    again = knowhalu("eval", "revisions", "r.jsonl", "--pairs", "p.jsonl")
+    assert again.exit_code == 2 and "p.jsonl: the file exists" in again.stderr
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (("--precision", "0.5"), "Give both"), (("--layer", "2"), "Give --bertscore FOLDER too"), (("-o", "f.txt"), "end in .md"),
+])  # fmt: skip
+def test_options_of_revisions_that_need_another_are_refused(knowhalu, tmp_path, options, said):
+    (tmp_path / "r.jsonl").write_text('{"run":{}}\n')
+    result = knowhalu("eval", "revisions", "r.jsonl", *options)
+    assert result.exit_code == 2 and said in result.stderr

@@ -115,7 +115,7 @@ def test_a_label_alone_goes_on_from_its_heading(kind):
     with running(FakeServer(TinyModel(lambda prompt: "### Label:\nINCORRECT", 0.9999), kind=kind)) as fake:
         (reply,) = ask(fake, request)
     assert reply.text == "INCORRECT" and reply.choices["INCORRECT"] > 0.99
-    begun = [body["messages"][-1]["content"] for body in sent(fake)]
+    begun = [body["messages"][-1]["content"] for body in sent(fake) if "messages" in body]
     assert all(text.startswith("### Label:") for text in begun) and begun[0] == "### Label:"
 
 

@@ -61,7 +61,8 @@ def test_every_field_that_determines_a_reply_is_part_of_the_key(options, kind):
     ask(model, options, REQUEST)
     changes = {"prompt": "x", "system": "x", "prefill": "x", "fixed": 0, "stop": ("x",), "max_tokens": 8, "choices": ("b", "a"),
                "temperature": 0.0, "seed": 5, "turns": (1,)}  # fmt: skip
-    assert set(changes) | {"bypass_cache"} == set(REQUEST.__dict__)
+    assert set(changes) | {"bypass_cache", "role"} == set(REQUEST.__dict__)
+    assert ask(model, options, replace(REQUEST, role="critic"))[0].reused  # the identity of its model is part of the key
     for name, value in changes.items():
         (reply,) = ask(model, options, replace(REQUEST, **{name: value}))
         assert not reply.reused, name

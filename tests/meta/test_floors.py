@@ -6,12 +6,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "knowhalu"
 FLOORS = {
-    "types": 1, "results": 1, "errors": 1, "text": 1, "io": 1,
+    "types": 1, "critiques": 1, "results": 1, "errors": 1, "text": 1, "io": 1,
     "requests": 2, "registry": 2, "prompts": 2, "datasets": 2,
     "llm": 3, "encoder": 3, "retrieval": 3, "index": 3, "ingest": 3,
     "methods": 4,
     "settings": 5, "profiles": 5, "engine": 5, "build": 5, "api": 5, "extend": 5, "testing": 5,
-    "batch": 6, "evaluation": 6, "calibration": 6, "training": 6,
+    "batch": 6, "summarize": 6, "evaluation": 6, "calibration": 6, "training": 6,
     "report": 7,
     "cli": 8,
 }  # fmt: skip

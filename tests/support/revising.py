@@ -5,7 +5,7 @@ from knowhalu.errors import StageError
 from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.edits import ProposedRewrite, editable_spans
 from knowhalu.methods.revise.guarded import GuardedRevision
-from knowhalu.results import Evidence, Segment, Verdict
+from knowhalu.results import Change, Evidence, Revision, Segment, Verdict
 from knowhalu.types import HallucinationKind, Judgment, Label, Sample
 
 HALLUCINATED = {Label.CORRECT: False, Label.INCORRECT: True, Label.INCONCLUSIVE: None}
@@ -92,3 +92,22 @@ def revise(text, script=None, *, detector=None, writer=None, question=None, **op
     sample = Sample(id="1", response=text, question=question, knowledge=SOURCE)
     (found,) = Engine(method, Backends()).run([sample])
     return found
+
+
+def judged(text, name="a"):
+    """Return the verdict of the scripted detector on a text."""
+    talk = Detector().check(Sample(id=name, response=text))
+    try:
+        next(talk)
+    except StopIteration as end:
+        return end.value
+
+
+def make_revision(name, original, revised, status="revised", critiques=()):
+    """Make a revision that replaces the whole text, judged before and after."""
+    changes = [Change(start=0, end=len(original), text=original, new=revised, how="rewritten", why="so")] if revised else []
+    return Revision(
+        id=name, method="scripted", how="factored", status=status, reason="", original=original, revised=revised,
+        changes=changes if status == "revised" else (), critiques=critiques, before=judged(original, name),
+        after=judged(revised, name) if revised else None,
+    )  # fmt: skip

@@ -86,7 +86,8 @@ class CoNLI:
 
     def _group(self, sample: Sample, group: Sequence[Span]) -> Conversation[list[Segment]]:
         """Judge several sentences by the same passages: as wholes, then by the entities of those that pass."""
-        queries = [f"{sample.question} {s.text}" if sample.question else s.text for s in group]
+        asked = sample if self.options.question else sample.model_copy(update={"question": None})
+        queries = [f"{asked.question} {s.text}" if asked.question else s.text for s in group]
         limit, k = self.options.source_words, self.options.passages
         passages = yield from given_or_retrieved_passages(sample, queries, words=limit, k=k)
         if not any(p.text.strip() for p in passages):
@@ -94,7 +95,7 @@ class CoNLI:
             return [judged_segment(s, no_evidence, sample.task) for s in group]
         bases: Sequence[Judgment | None] = [None] * len(group)
         if self.options.levels != "entity":
-            bases = yield from self.reasoner.infer(sample, [EntityHypothesis(s.text) for s in group], passages)
+            bases = yield from self.reasoner.infer(asked, [EntityHypothesis(s.text) for s in group], passages)
         tagged = [
             (span, EntityHypothesis(span.text, entity))
             for span, base in zip(group, bases, strict=True) if base is None or base.label is Label.CORRECT
@@ -102,7 +103,7 @@ class CoNLI:
         ]  # fmt: skip
         judgments: Sequence[Judgment] = ()
         if tagged:
-            judgments = yield from self.reasoner.infer(sample, [h for _, h in tagged], passages)
+            judgments = yield from self.reasoner.infer(asked, [h for _, h in tagged], passages)
         judged = [(s, h.focus, j) for (s, h), j in zip(tagged, judgments, strict=True) if h.focus is not None]
         return [_segment(s, b, [(e, j) for at, e, j in judged if at is s]) for s, b in zip(group, bases, strict=True)]
 

@@ -194,6 +194,15 @@ def matching_documents(citation: Citation, documents: Sequence[Document]) -> tup
     return tuple(exact or dated)
 
 
+def cited_sample(sample: Sample, sentence: str) -> Sample:
+    """Return a sample with the sources that a sentence cites, in their order; all of its sources where it cites nothing."""
+    documents, citations = source_documents(sample), find_citations(sentence)
+    if not citations:
+        return sample
+    cited = {d.id for citation in citations for d in matching_documents(citation, documents)}
+    return sample.model_copy(update={"knowledge": (), "documents": tuple(d for d in documents if d.id in cited)})
+
+
 def mismatch_reason(citation: Citation, documents: Sequence[Document]) -> str:
     """Return the reason why no source fits a citation."""
     if citation.style == "number":

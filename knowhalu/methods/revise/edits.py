@@ -199,7 +199,11 @@ class FlaggedSentence(NamedTuple):
 
 def flagged_sentences(spans: Sequence[Span], verdict: Verdict, options: ReviseOptions) -> list[FlaggedSentence]:
     """Return the flagged sentences; of a text that is hallucinated only as a whole, those of its least supported segment."""
-    verdicts = SentenceVerdicts(verdict, _flagged_segments(verdict, options))
+    return _sentences_of(spans, verdict, _flagged_segments(verdict, options))
+
+
+def _sentences_of(spans: Sequence[Span], verdict: Verdict, chosen: Iterable[Segment] | None) -> list[FlaggedSentence]:
+    verdicts = SentenceVerdicts(verdict, chosen)
     flagged = []
     for number, span in enumerate(spans):
         _, probability, segments = verdicts.of(span)
@@ -208,6 +212,11 @@ def flagged_sentences(spans: Sequence[Span], verdict: Verdict, options: ReviseOp
             evidence = (e for s in segments for e in s.evidence if e.response_start < span.end and span.start < e.response_end)
             flagged.append(FlaggedSentence(number, span, segments, why or verdict.reason, probability, tuple(evidence)))
     return flagged
+
+
+def judged_sentences(spans: Sequence[Span], verdict: Verdict) -> list[FlaggedSentence]:
+    """Return every sentence that the detector judged, whatever its label, with the reasons against it."""
+    return _sentences_of(spans, verdict, None)
 
 
 def _flagged_segments(verdict: Verdict, options: ReviseOptions) -> list[Segment]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from knowhalu.methods.common.protocol import Detector
-from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.edits import (
     LABEL_SEVERITY,
@@ -27,6 +26,7 @@ from knowhalu.methods.revise.edits import (
     spans_after_edits,
     unchanged_revision,
 )
+from knowhalu.methods.revise.evidence import passages_for_sentence
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Evidence, Revision, Verdict
 from knowhalu.text.edits import TextEdit, apply_edits
@@ -175,8 +175,8 @@ class _RevisionRun:
         marker = match.group() if (match := LIST_MARKER.match(text)) else ""
         fault = RewriteInput(text[len(marker) :], revision.flagged.why, self._around(revision.flagged.number))
         if revision.sources is None:
-            words = self.options.source_words
-            revision.sources = yield from given_or_retrieved_passages(self.sample, (fault.sentence,), words=words)
+            words, method = self.options.source_words, self.detector.name
+            revision.sources = yield from passages_for_sentence(method, self.sample, fault.sentence, words=words)
         while len(revision.tried) < self.options.rounds:
             if not revision.waiting:
                 revision.waiting = list((yield from self.writer.propose(fault, revision.sources, tuple(revision.tried))))

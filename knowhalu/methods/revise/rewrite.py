@@ -8,15 +8,15 @@ the findings of a detector. A reply that cannot be read fails the revision there
 has a sentence reworded.
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from knowhalu.critiques import Critique
 from knowhalu.errors import ReplyError, StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.protocol import Detector
-from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.options import ReviseOptions
+from knowhalu.methods.revise.critique import Critic, join_critiques
 from knowhalu.methods.revise.edits import (
     FlaggedSentence,
     ProposedRewrite,
@@ -25,17 +25,17 @@ from knowhalu.methods.revise.edits import (
     diff_edits,
     editable_spans,
     flagged_sentences,
+    judged_sentences,
     make_unified_diff,
     off_target_reason,
     refused_revision,
     unchanged_revision,
 )
+from knowhalu.methods.revise.evidence import passages_for_sentence, passages_for_text
+from knowhalu.methods.revise.replies import format_sources, generate_revision, is_none_reply, read_text
 from knowhalu.prompts.book import REVISION, PromptBook
-from knowhalu.prompts.format import format_passages
-from knowhalu.prompts.replies import generate_with_retry
-from knowhalu.prompts.shielding import unshield
 from knowhalu.prompts.template import PromptText, join_sections, section
-from knowhalu.requests import Completion, Conversation, Generate
+from knowhalu.requests import WRITER, Completion, Conversation, Generate
 from knowhalu.results import Change, Revision, Verdict
 from knowhalu.text.edits import TextEdit
 from knowhalu.text.probabilities import all_measured
@@ -43,46 +43,64 @@ from knowhalu.text.sentences import Span, sentences, word_count, words
 from knowhalu.types import HallucinationKind, Passage, Sample
 
 WHITESPACE_NOTE, UNFLAGGED_NOTE = "only white space", "changed although it was not flagged"
+NO_FAULT_NOTE = "the critiques find every sentence supported that they were asked about"
 
 
 class ResponseRevision:
     """Revise a response in one go, in one of the published ways."""
 
-    def __init__(self, detector: Detector, writer: "LLMRewriter", options: ReviseOptions) -> None:
+    def __init__(self, detector: Detector, writer: "LLMRewriter", options: ReviseOptions, critic: Critic | None = None) -> None:
         self.detector, self.writer, self.options, self.name = detector, writer, options, options.how
+        self.critic = critic or Critic(writer.options)
 
     def check(self, sample: Sample) -> Conversation[Revision]:
         """Revise one sample's response; the verdict after it is a measurement and changes nothing."""
+        how, critiques = self.options.how, tuple[Critique, ...]()
         before = yield from self.detector.check(sample)
         if before.kind is HallucinationKind.OFF_TARGET:
-            return refused_revision(sample, before, self.options.how, off_target_reason(before))
+            return refused_revision(sample, before, how, off_target_reason(before))
         spans = editable_spans(sample.response)
         flagged = flagged_sentences(spans, before, self.options)
-        if not flagged and self.options.how != "self-correction":
-            return unchanged_revision(sample, before, self.options.how)
-        queries = [f.span.text for f in flagged] if self.options.how != "self-correction" else [sample.response]
-        sources = yield from given_or_retrieved_passages(sample, queries, words=self.options.source_words)
-        text = yield from self._rewrite(sample, sources, flagged)
+        if how == "factored":
+            judged = judged_sentences(spans, before) if self.options.critique == "all" else flagged
+            critiques = yield from self._criticise(sample, judged)
+            pairs = zip(judged, critiques, strict=True)
+            flagged = [f._replace(why=critique.critique) for f, critique in pairs if not critique.supported]
+        if not flagged and how != "self-correction":
+            same = unchanged_revision(sample, before, how)
+            note = {"reason": NO_FAULT_NOTE} if critiques and same.status == "unchanged" else {}
+            return same.model_copy(update={"critiques": critiques, **note})
+        text = yield from self._rewrite(sample, flagged, critiques)
         if not any(c.isalnum() for c in text):
-            return refused_revision(sample, before, self.options.how, "the model found nothing in it that the sources support")
+            refused = refused_revision(sample, before, how, "the model found nothing in it that the sources support")
+            return refused.model_copy(update={"critiques": critiques})
         after = before
         if text != sample.response:
             after = yield from self.detector.check(sample.model_copy(update={"response": text}))
-        return self._revision(sample, text, spans, flagged, before, after)
+        revision = self._revision(sample, text, spans, flagged, before, after)
+        return revision.model_copy(update={"critiques": critiques})
 
-    def _rewrite(self, sample: Sample, sources: Sequence[Passage], flagged: Sequence[FlaggedSentence]) -> Conversation[str]:
-        response, faults = sample.response, [RewriteInput(f.span.text, f.why, sample.response) for f in flagged]
-        if self.options.how == "conli":
-            return (yield from self.writer.by_reasons(response, sources, faults))
-        if self.options.how == "self-correction":
-            feedback = yield from self.writer.feedback(response, sources)
-            return (yield from self.writer.by_feedback(response, sources, feedback)) if feedback else response
+    def _criticise(self, sample: Sample, sentences: Sequence[FlaggedSentence]) -> Conversation[tuple[Critique, ...]]:
+        """Criticise each sentence by its own sources: of a text with citations by the cited ones only (section 3.2)."""
         critiques = []
-        for fault in faults:
-            passages = yield from given_or_retrieved_passages(sample, (fault.sentence,), words=self.options.source_words)
-            critique = yield from self.writer.critique(fault, passages)
-            critiques.append(f"- The sentence “{fault.sentence}”: {critique}")
-        return (yield from self.writer.by_feedback(response, sources, "\n".join(critiques)))
+        for flagged in sentences:
+            words, method = self.options.source_words, self.detector.name
+            passages = yield from passages_for_sentence(method, sample, flagged.span.text, words=words)
+            critiques.append((yield from self.critic.criticise(flagged, passages)))
+        return tuple(critiques)
+
+    def _rewrite(self, sample: Sample, flagged: Sequence[FlaggedSentence], critiques: Sequence[Critique]) -> Conversation[str]:
+        response, how = sample.response, self.options.how
+        queries = [response] if how == "self-correction" else [f.span.text for f in flagged]
+        sources = yield from passages_for_text(self.detector.name, sample, queries, words=self.options.source_words)
+        if how == "conli":
+            faults = [RewriteInput(f.span.text, f.why, response) for f in flagged]
+            return (yield from self.writer.by_reasons(response, sources, faults))
+        if how == "self-correction":
+            feedback = yield from self.writer.feedback(response, sources)
+        else:
+            feedback = join_critiques(c for c in critiques if not c.supported)
+        return (yield from self.writer.by_feedback(response, sources, feedback)) if feedback else response
 
     def _revision(
         self,
@@ -116,13 +134,9 @@ def _make_change(text: str, edit: TextEdit, flagged: Sequence[FlaggedSentence]) 
     )  # fmt: skip
 
 
-NONE_REPLY = "NONE"
 MAX_TOKENS_PER_WORD = 3
 """Tokens allowed for each word of a response that is rewritten."""
-RETRY_TEMPERATURE = 0.7
-"""Temperature of a request whose first reply could not be read."""
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
-_HEADING = re.compile(r"^[ \t]*(?:#{2,6}[ \t]*)?[*_]{0,2}(?:corrected text|rewrite|critique|feedback)[*_]{0,2}:[*_]{0,2}", re.I)
 
 
 class LLMRewriter:
@@ -141,9 +155,9 @@ class LLMRewriter:
         """Propose one other wording; none where the model replies NONE, or not with one new sentence."""
         lines = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
         lines += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
-        request = self.book.request("rewrite", sources=_format_sources(sources), doubted=join_sections(lines))
+        request = self._request("rewrite", sources=format_sources(sources), doubted=join_sections(lines))
         try:
-            text = yield from _generate(request, lambda c: _read_sentence(c, fault.sentence, request.stop))
+            text = yield from generate_revision(request, lambda c: _read_sentence(c, fault.sentence, request.stop))
         except ReplyError:
             return ()
         return (ProposedRewrite(text, "rewritten"),) if text and text not in refused else ()
@@ -157,60 +171,30 @@ class LLMRewriter:
         """Revise a response by the criticism of it (Factored Verification, Algorithm 1)."""
         return (yield from self._whole("revision", response, sources, feedback=section("Feedback", feedback)))
 
-    def critique(self, fault: RewriteInput, sources: Sequence[Passage]) -> Conversation[str]:
-        """Criticise one sentence by the sources."""
-        request = self.book.request("critique", sources=_format_sources(sources), sentence=section("Sentence", fault.sentence))
-        return (yield from _generate(request, lambda c: _read_text(c, "critique", request.stop)))
-
     def feedback(self, response: str, sources: Sequence[Passage]) -> Conversation[str]:
         """Criticise a whole response by the sources; "" where the model finds nothing."""
-        request = self.book.request("correction", sources=_format_sources(sources), response=section("Text", response))
-        text = yield from _generate(request, lambda c: _read_text(c, "feedback", request.stop))
-        return "" if _is_none_reply(text) else text
+        request = self._request("correction", sources=format_sources(sources), response=section("Text", response))
+        text = yield from generate_revision(request, lambda c: read_text(c, "feedback", request.stop))
+        return "" if is_none_reply(text) else text
+
+    def _request(self, name: str, **values: PromptText) -> Generate:
+        return replace(self.book.request(name, **values), role=WRITER)
 
     def _whole(self, name: str, response: str, sources: Sequence[Passage], **values: PromptText) -> Conversation[str]:
-        request = self.book.request(name, sources=_format_sources(sources), response=section("Text", response), **values)
+        request = self._request(name, sources=format_sources(sources), response=section("Text", response), **values)
         for stop in request.stop:
             if stop in f"\n{response}":
                 file = self.book.prompt(name).file
                 raise StageError("revise", f"the text holds {stop!r}, where {file} ends the reply; change the text, or that stop")
         request = replace(request, max_tokens=max(request.max_tokens, MAX_TOKENS_PER_WORD * word_count(response)))
-        text = yield from _generate(request, lambda c: _read_text(c, "revise", request.stop))
-        return "" if _is_none_reply(text) else text
-
-
-def _generate(request: Generate, read: Callable[[Completion], str]) -> Conversation[str]:
-    """Ask once more with more tokens and at a temperature: at temperature 0 the reply would be the same."""
-    again = replace(request, max_tokens=2 * request.max_tokens, temperature=RETRY_TEMPERATURE, seed=request.seed + 1)
-    _, text = yield from generate_with_retry(request, read, lambda c: again)
-    return text
-
-
-def _format_sources(sources: Iterable[Passage]) -> PromptText:
-    return join_sections(format_passages(sources)) or section("Passage", "(nothing was found)")
-
-
-def _is_none_reply(text: str) -> bool:
-    """Tell whether a reply says NONE, and nothing else."""
-    return text.strip(" .*_\"'") == NONE_REPLY
-
-
-def _read_text(reply: Completion, stage: str, stops: Sequence[str]) -> str:
-    """Return the text of a reply, with its line breaks; raises ReplyError where it is empty or was cut off."""
-    text = "\n" + _HEADING.sub("", reply.text.strip(), count=1)
-    text = text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
-    text = unshield(text).strip()
-    if not any(c.isalnum() for c in text):
-        raise ReplyError(stage, "the reply is empty", reply=reply.text)
-    if reply.finish_reason == "length":
-        raise ReplyError(stage, "the reply was cut off", reply=reply.text)
-    return text
+        text = yield from generate_revision(request, lambda c: read_text(c, "revise", request.stop))
+        return "" if is_none_reply(text) else text
 
 
 def _read_sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
     """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is anything else."""
-    text = " ".join(_read_text(reply, "rewrite", stops).split())
-    if _is_none_reply(text):
+    text = " ".join(read_text(reply, "rewrite", stops).split())
+    if is_none_reply(text):
         return ""
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and old[:1] != text[0]:
         text = text[1:-1].strip()

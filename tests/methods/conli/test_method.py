@@ -191,3 +191,34 @@ def test_the_documents_of_a_sample_are_read_with_their_titles():
     with pytest.raises(StopIteration):
         next(CoNLI(script).check(sample))
     assert [(p.id, p.title) for p in script.asked[0][1]] == [("knowledge-1", ""), ("d", "T")]
+
+
+@pytest.mark.parametrize("source", [SOURCE, None])
+def test_the_question_may_be_left_out_of_queries_and_hypotheses(source):
+    asked = []
+
+    class Noting(Script):
+        def infer(self, sample, hypotheses, passages):
+            asked.append(sample.question)
+            return (yield from super().infer(sample, hypotheses, passages))
+
+    for question in (True, False):
+        sample = Sample(id="x", response=FIRST, question="When did it open?", documents=[source] if source else ())
+        conversation, reply = CoNLI(Noting(), ConliOptions(question=question, levels="sentence")).check(sample), None
+        found = [Passage(id="p", text=SOURCE)]
+        try:
+            while True:
+                request = conversation.send(reply)
+                assert request.queries == ((f"When did it open? {FIRST}" if question else FIRST),)
+                reply = [found]
+        except StopIteration as end:
+            assert (end.value.task, end.value.label) == (sample.task, YES)
+    assert asked == ["When did it open?", None]
+
+
+def test_a_short_answer_is_checked_without_its_question_too():
+    sample = Sample(id="x", response="Paris.", question="Where is it?", documents=[SOURCE])
+    script = Script()
+    with pytest.raises(StopIteration):
+        next(CoNLI(script, ConliOptions(question=False)).check(sample))
+    assert script.sentences() == [["Paris."]]

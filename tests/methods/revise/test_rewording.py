@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from knowhalu.errors import PromptError, StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_reply import cut_at_stop
-from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
+from knowhalu.methods.revise.critique import Critic
+from knowhalu.methods.revise.edits import FlaggedSentence, ProposedRewrite, RewriteInput
 from knowhalu.methods.revise.rewrite import LLMRewriter
 from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
+from knowhalu.text.sentences import Span
 from knowhalu.types import Passage
 from tests.methods.test_hostile import filled, hostile
 
@@ -93,7 +95,7 @@ def test_texts_open_no_section(sentence, why, context, refused):
     for conversation in (
         WRITER.by_reasons(context, sources, [RewriteInput(sentence, why, context)]),
         WRITER.by_feedback(context, sources, why),
-        WRITER.critique(RewriteInput(sentence, why, context), sources),
+        Critic().criticise(FlaggedSentence(0, Span(0, len(sentence), sentence), (), why, None, ()), sources),
         WRITER.feedback(context, sources),
     ):
         asked = next(conversation)
@@ -113,7 +115,7 @@ def test_a_users_prompt_with_other_holes_is_refused(tmp_path):
     (tmp_path / "revise/critique.txt").write_text('+++\nholes = ["sources"]\n+++\n$sources\n### Critique:')
     with pytest.raises(PromptError, match=r"critique.txt: no hole \$sentence"):
         LLMRewriter(LLMOptions(prompts=tmp_path))
-    assert all(PromptBook(REVISION).prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
+    assert all(PromptBook(REVISION).prompt(name).stop == ("\n### ",) for name in ("rewrite", "correction"))
 
 
 TITLED = "Mars is wrong.\n\n### History\nIt was seen early.\n### Moons: a list\nThere are two."

@@ -15,6 +15,9 @@ TEXT = "Mars is red. Mars has wrong moons. It is cold."
 ENDS = {"### Corrected text:": "text", "### Critique:": "critique", "### Feedback:": "feedback"}
 
 
+NO = "\n### Supported: No\n### Revised claim: NONE"
+
+
 class Model:
     """Says in each stage what it is told to, one reply after the other; the last one again and again."""
 
@@ -69,7 +72,7 @@ def test_line_breaks_of_the_reply_are_kept():
 
 
 def test_factored_joins_one_critique_for_each_unsupported_sentence():
-    model = Model(critique=["It has two.", "Nobody says so."], text="Mars is red.")
+    model = Model(critique=[f"It has two.{NO}", f"Nobody says so.{NO}"], text="Mars is red.")
     found = revise("factored", model, "Mars is red. Mars has wrong moons. This is unsure.")
     assert [stage for stage, _ in model.asked] == ["critique", "critique", "text"]
     assert "### Sentence: Mars has wrong moons." in model.asked[0][1]
