@@ -24,7 +24,7 @@ from fit_judgment import FEW, beginning, checked, with_verifier
 from knowhalu.encoder.models import light_folder, verifier_folder
 from knowhalu.encoder.options import EncoderOptions
 from knowhalu.methods.common.combine import soft_max_probability
-from knowhalu.methods.common.judgment_model import BY_SMALL, FeatureWeights
+from knowhalu.methods.common.judgment_model import FeatureWeights
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.fit_rows import answer_rows, claim_rows
@@ -33,7 +33,7 @@ from knowhalu.training.holdout import HeldOutRows
 
 Rows = Mapping[str, list[dict[str, Any]]]
 GROUPS = {
-    "windows read by small, too": " ".join(BY_SMALL),
+    "windows read by small, too": "small_window_supported small_plain_supported small_joined_supported",
     "sentences, one by one": "sentence_supported",
     "sentences of several sources": "joined_supported",
     "values": "values_equal values_differ values_missing",

@@ -114,7 +114,7 @@ def test_judge_at_a_server_checks_a_text(tmp_path):
         right = Checker(settings(folder, *pairs)).check(SAMPLE)
         wrong = Checker(settings(folder, *pairs)).check(SAMPLE.model_copy(update={"response": "Mars is a blue planet."}))
     assert right.hallucinated is False and wrong.hallucinated is True
-    assert all(x.path == "/v1/models" or x.path.endswith("/chat/completions") for x in server.requests)
+    assert {x.path for x in server.requests} == {"/v1/models", "/tokenize", "/v1/chat/completions"}
 
 
 def test_run_with_a_judge_depends_on_the_language_model(tmp_path, model):

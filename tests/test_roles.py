@@ -10,6 +10,7 @@ from knowhalu.cli.catalog import render_settings
 from knowhalu.requests import CRITIC, WRITER
 from knowhalu.settings import Settings, read_settings
 from knowhalu.summarize import summarize
+from tests.support.chatting import open_heading
 from tests.support.fake_server import FakeServer, running
 from tests.support.tiny_model import TinyModel
 
@@ -27,7 +28,9 @@ def server(name, wants, sure=0.9999):
 
 
 def judge(prompt):
-    return "No" if "ninety" in prompt.rpartition("### Claim:")[2] else "Yes"
+    _, opening = open_heading(prompt)
+    said = "No" if "ninety" in prompt.rpartition("### Claim:")[2] else "Yes"
+    return f"{opening}\n{said}" if opening else said
 
 
 @pytest.fixture

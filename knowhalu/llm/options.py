@@ -78,6 +78,9 @@ class LLMOptions(Record):
         False, description="batch-invariant kernels in vLLM: slower, but replies do not depend on concurrent requests"
     )
 
+    def __hash__(self) -> int:  # `engine` is a table, which has no hash of its own
+        return hash(self.model_dump_json())
+
     @field_validator("url", mode="before")
     @classmethod
     def _check_addresses(cls, url: Any) -> Any:

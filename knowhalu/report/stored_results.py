@@ -22,6 +22,7 @@ from knowhalu.evaluation.metrics import (
     row_counts,
     unmeasured_notes,
 )
+from knowhalu.evaluation.oracle import OracleThreshold
 from knowhalu.evaluation.result_tables import subset_tables
 from knowhalu.evaluation.runs import table_predictions, verdict_traits
 from knowhalu.evaluation.slices import Slicing, Subset, SubsetResult, make_breakdowns, slice_names
@@ -212,7 +213,8 @@ def _breakdown_rates(fields: Mapping[str, Any]) -> BreakdownRates:
 
 def _result(given: dict[str, Any]) -> MethodResult:
     figures_of = {name: Estimate(None) for name in METRICS} | {k: Estimate(**v) for k, v in given["figures"].items()}
-    return _from_fields(MethodResult, {**given, "settings": tuple(given["settings"]), "figures": figures_of})
+    oracle = OracleThreshold(found["at"], tuple(found["macro_f1"])) if (found := given.get("oracle")) else None
+    return _from_fields(MethodResult, {**given, "settings": tuple(given["settings"]), "figures": figures_of, "oracle": oracle})
 
 
 def _from_fields(kind: type[T], given: dict[str, Any]) -> T:

@@ -193,7 +193,7 @@ def test_comparison_survives_writing_and_reading(job, tmp_path):
     assert fields == json.loads(json.dumps(as_json(found)))
     assert set(fields["results"][0]["figures"]["auc"]) == {"value", "low", "high"}
     shown = places[1].read_text()
-    assert shown.count("| short |") == 7  # quality, cost, probabilities, what is found, and three parts by length
+    assert shown.count("| short |") == 8  # quality, cost, probabilities, what is found, the oracle, and three parts by length
     assert "**Words of the text**" in shown
 
 
