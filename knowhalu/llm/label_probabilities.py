@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-MIN_TEXT_MASS = 1e-4
+MIN_TEXT_MASS = 1e-3
 """A shared prefix with less than this share of the mass is not expanded: no probability changes by more."""
 MIN_CHOICE_MASS = 0.1
 """With less than this share of the mass on all choices together, the model would write something else: no probabilities."""

@@ -25,7 +25,7 @@ from knowhalu.errors import BackendError, SettingsError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Completion, Generate
 
-CACHE_FORMAT = 2
+CACHE_FORMAT = 3
 """Part of every key; a new number invalidates all entries."""
 KEY_OPTIONS = {"backend", "model", "style", "constrain", "precision", "deterministic"}
 """The options that determine a reply, beside the request and the identity of the model."""
