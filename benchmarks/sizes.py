@@ -18,7 +18,7 @@ from typing import Any
 
 from common import make_parser, rows_of, table_line, write_results
 
-SIZES = {"small": ("small", "same"), "base": ("base", "same"), "base, single sentences by small": ("base", "small")}
+SIZES = {"small": ("small", "same"), "base": ("base", "same"), "base with small": ("base", "small")}
 """Verifier and verifier of single sentences, by name."""
 SOURCES = ("knowhalu_qa_pairs", "expertqa_dev")
 MEBIBYTE_OF_KIB = 1024
