@@ -9,49 +9,15 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 from knowhalu.encoder.external import open_verifier
-from knowhalu.errors import ModelError
 from knowhalu.requests import Entail, EntailmentPair, TagSpans
 from knowhalu.text.sentences import windows, words
-from tests.support.tiny import write_library_base
-from tests.support.tiny_verifiers import FAMILIES, card, sequence_classifier
+from tests.support.tiny_verifiers import FAMILIES, card, rename_outputs, sequence_classifier
 
 PAIRS = [
     EntailmentPair("snow is white. " * n, "the snow " * m, question)
     for n, m, question in ((1, 1, None), (40, 2, None), (9, 60, None), (41, 2, "is the snow"), (1, 2, None), (300, 5, None))
 ]
 TWO_LABELS = ("roberta", "deberta", "factcg", "t5", "hhem", "lettucedetect")
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """Return a function that gives the folder of a family, written once."""
-    place = tmp_path_factory.mktemp("verifiers")
-
-    def folder(name):
-        if not (place / name).exists():
-            FAMILIES[name](place / name)
-        return place / name
-
-    return folder
-
-
-@pytest.fixture(scope="module")
-def backends(folders):
-    """Return a function that gives the backend of a family, opened once."""
-    opened = {}
-
-    def backend(name):
-        if name not in opened:
-            opened[name] = open_verifier(folders(name), precision="fp32")
-        return opened[name]
-
-    return backend
-
-
-@pytest.fixture
-def copied(folders, tmp_path):
-    """Return a function that copies the folder of a family, to be changed."""
-    return lambda name: shutil.copytree(folders(name), tmp_path / name)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -127,14 +93,6 @@ def test_question_is_part_of_the_input(backends):
 
 
 # --- the classes of the outputs ---------------------------------------------------------------------------------------
-
-
-def rename_outputs(folder, *labels):
-    config = json.loads((folder / "config.json").read_text())
-    config["id2label"] = dict(enumerate(labels))
-    config["label2id"] = {label: i for i, label in enumerate(labels)}
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
 
 
 def test_order_of_the_labels_is_respected(backends, copied):
@@ -244,73 +202,6 @@ def test_only_token_classifiers_tag_spans_and_one_forward_pass_gives_both(backen
     monkeypatch.setattr(backend, "_forward", lambda rows: computed.append(len(rows)) or forward(rows))
     backend.answer_many([Entail((pair,)), TagSpans((pair,))])
     assert sum(computed) == 1
-
-
-# --- folders that cannot be used --------------------------------------------------------------------------------------
-
-
-def without(name):
-    return lambda folder: (folder / name).unlink()
-
-
-def pickled(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
-def shortened(folder):
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-9])
-
-
-def headless(folder):
-    path = folder / "model.safetensors"
-    save_file({k: v for k, v in load_file(path).items() if not k.startswith("classifier")}, path, metadata={"format": "pt"})
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (without("model.safetensors"), "there are no weights.*model.safetensors"),
-        (pickled, r"pytorch_model\.bin would have to be unpickled.*conversion"),
-        (shortened, "cannot load a verifier"),
-        (without("tokenizer.json"), r"tokenizer\.json.*save_pretrained"),
-        (headless, "weights lack classifier.*no trained verifier"),
-        (lambda f: rename_outputs(f, "LABEL_0", "LABEL_1", "LABEL_2"), "label 'LABEL_0' does not tell.*verifier.toml"),
-        (lambda f: card(f, labels=["supported", "unsupported"]), "has 3 outputs, but `labels` has 2"),
-        (lambda f: card(f, preset="minichek"), "unknown preset 'minichek'.*minicheck-roberta"),
-        (lambda f: card(f, kind="nli"), "verifier.toml: kind: Input should be"),
-        (lambda f: card(f, colour="red"), "verifier.toml: colour: Extra"),
-        (lambda f: card(f, template="{premise}"), "must have {premise} and {claim}"),
-        (lambda f: card(f, preset="alignscore"), "another layout"),
-        (lambda f: card(f, preset="hhem-2.1-open"), "another layout"),
-        (lambda f: card(f, preset="minicheck-flan-t5"), "cannot load a verifier of the kind 'answer-token'"),
-        (lambda f: card(f, max_length=900), "max_length is 900, but the model has 512 positions"),
-        (lambda f: card(f, max_length=32, template="snow " * 30 + "{premise} {claim}"), "larger max_length"),
-        (lambda f: (f / "verifier.toml").write_text("kind = "), "verifier.toml: cannot read"),
-    ],
-)
-def test_damaged_or_foreign_folder_is_one_model_error(copied, damage, message):
-    folder = copied("bert")
-    damage(folder)
-    with pytest.raises(ModelError, match=message) as caught:
-        open_verifier(folder)
-    assert "\n" not in str(caught.value)
-
-
-def test_unknown_answer_token_and_foreign_tokenizer_are_model_errors(copied):
-    with pytest.raises(ModelError, match="no token 'maybe'"):
-        open_verifier(card(copied("t5"), preset="minicheck-flan-t5", answers=["▁", "maybe"]))
-    folder = copied("bert")
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.add_tokens(["foreign"])
-    tokenizer.save(str(folder / "tokenizer.json"))
-    with pytest.raises(ModelError, match="more tokens than the model"):
-        open_verifier(folder)
-
-
-def test_folder_of_a_bare_encoder_is_no_verifier(tmp_path):
-    with pytest.raises(ModelError, match=r"cannot load the verifier's weights|no verifier"):
-        open_verifier(write_library_base(tmp_path / "base"))
 
 
 # --- where verifier.toml lies -----------------------------------------------------------------------------------------

@@ -155,3 +155,12 @@ FAMILIES = {
     "lettucedetect": lettucedetect,
 }
 """Functions that write a folder, by family."""
+
+
+def rename_outputs(folder, *labels):
+    """Name the outputs of a model in its config.json; returns its folder."""
+    config = json.loads((folder / "config.json").read_text())
+    config["id2label"] = dict(enumerate(labels))
+    config["label2id"] = {label: i for i, label in enumerate(labels)}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
